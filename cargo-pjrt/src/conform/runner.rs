@@ -13,7 +13,7 @@ use super::harness::{CLIENT, Check, Finished, INITIALIZES, PROCESS_ENDS, RESIDEN
 use super::list::{checks, select};
 use super::options::{Isolation, Options};
 use super::process::{End, Hung, INTERRUPTED, Process, Reached, TRIES, arguments};
-use super::report::cause::{AFTER_OTHERS, ALONE, SOMETIMES};
+use super::report::explanation::{AFTER_OTHERS, ALONE, SOMETIMES};
 use super::report::{Report, Row, cause};
 use crate::process::{interrupt, progress::Progress};
 use crate::requirements::Profile;

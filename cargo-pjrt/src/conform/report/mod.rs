@@ -1,6 +1,7 @@
 //! The report of the checks, as text, JSON, JUnit XML or HTML.
 
 pub(super) mod cause;
+pub(super) mod explanation;
 mod html;
 mod junit;
 mod text;

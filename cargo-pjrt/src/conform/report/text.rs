@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::cause::{depends_on_timing, listed};
+use super::cause::listed;
+use super::explanation::depends_on_timing;
 use super::{Report, Row};
 use crate::conform::harness::Status;
 use crate::process::output::visible;

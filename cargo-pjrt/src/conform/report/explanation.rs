@@ -1,0 +1,344 @@
+//! Decides whether one failure explains another.
+
+use super::Row;
+use crate::conform::harness::{
+    ACCORDING_TO, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, FREED_IN_USE, FREED_WHILE_HELD,
+    HAZARD, KEPT_ERROR, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK,
+    MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NOT_CALLED, NOT_THE_DEFAULT, OFFSET_IGNORED,
+    RIGHT_ON_ANOTHER, STALE, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
+};
+use pjrt_testing::host::ElementType;
+
+/// Returns `true` if the failure of a check explains another failure, which is so if
+///
+/// * the table of checks says that a plugin which breaks the rule of the first breaks that of the second too
+///   ([`Check::also`]; a pattern such as `compile/*` counts only if at least half of the checks that it matches failed,
+///   because a plugin may have two bugs in one area),
+/// * both name the same [fault](FAULTS),
+/// * both exceeded the time limit,
+/// * in both the process ended during the same call,
+/// * in both the callback of an event was not called, or the same function says that an array is elsewhere,
+/// * both use several threads, and the second calls the function that the first one is about,
+/// * both are about wrong elements of a type with which few checks deal, or the first one names a conversion of the elements of
+///   the type that the second one is about,
+/// * both have the same message, which is about what the plugin did, or the message of the second contains that of the
+///   first and says where it happened, or the message of the first names a cause of the error with which the message of
+///   the second ends,
+/// * the message of the first is the error of a function that fails in almost every check, and that of the second contains it,
+/// * the first says that callbacks [receive no errors](LOST_BY_CALLBACK), and the second received success instead of one,
+/// * the first says that a function [answers for an earlier object](STALE), and the second called this function,
+/// * the first says that operations do not [wait for each other](HAZARD), or that an event is [complete too early](TOO_EARLY), and
+///   the second found wrong values,
+/// * the first says that an event is [never complete](NEVER_COMPLETE), and the second waited for an event in vain,
+/// * the first says that one device computes wrong numbers and [another one does not](RIGHT_ON_ANOTHER), and the second is about
+///   devices,
+/// * both are checks that run other checks again with the same variation, such as another thread,
+/// * the second is a random sequence of calls that names no cause, and called the function that the first one is about, or
+/// * the second is the scenario of a host, which called the function that the first one is about.
+pub(super) fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bool {
+    // The message of a crash says something about the plugin only if it names the last function. A message that
+    // quotes another one also says why.
+    let same = cause.status == other.status
+        && (cause.message == other.message
+            || quotes(&cause.message, &other.message)
+            || repeats(&other.message, &cause.message))
+        && !cause.message.is_empty()
+        && (cause.status == Status::Wrong || !cause.functions.is_empty())
+        || ended_in(cause).is_some_and(|call| ended_in(other) == Some(call));
+    let breaks = |check: &Check| {
+        let counts = |pattern: &&&str| !pattern.ends_with('*') || mostly_failed(rows, pattern);
+        check.also.iter().filter(counts).any(|pattern| matches(pattern, &other.name))
+    };
+    let calls = |check: &Check| {
+        is_scenario(&other.name)
+            && !is_scenario(&check.name)
+            && other.functions.iter().any(|called| called == function(check))
+    };
+    let is_stale = is_stale(cause, other);
+    let is_lost = is_lost(cause, other);
+    // A random sequence of calls meets the errors that other checks find, and often cannot tell what they are.
+    let is_found_again = |check: &Check| {
+        other.name.starts_with("random/")
+            && other.message.contains(UNKNOWN)
+            && !is_indirect(&cause.name)
+            && other.functions.iter().any(|called| called == function(check))
+    };
+    // A race or a random sequence of calls is no explanation of a failure whose cause is known.
+    let is_less_certain =
+        is_indirect(&cause.name) && !is_indirect(&other.name) && !other.message.contains(ALONE);
+    // One function that hangs makes many checks hang, each of which would fail for this reason alone.
+    let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
+    same || is_stale
+        || check.is_some_and(|check| is_of_order(cause, check, other))
+        || cause.message.contains(NEVER_COMPLETE) && waits_in_vain(other)
+        || is_lost
+        || cause.message.contains(RIGHT_ON_ANOTHER) && is_of_devices(other)
+        || name_one_fault(&cause.message, &other.message)
+        || loses_callback(cause) && loses_callback(other)
+        || observer(cause).is_some_and(|function| observer(other) == Some(function))
+        || check.is_some_and(|check| is_race(cause, check, other))
+        || are_of_one_type(cause, other)
+        || is_converted(cause, other)
+        || are_of_one_variation(&cause.name, &other.name)
+        || both_hang && !is_less_certain
+        || !(is_less_certain && other.message.to_lowercase().contains("probabl"))
+            && check.is_some_and(|check| breaks(check) || calls(check))
+        || check.is_some_and(is_found_again)
+}
+
+/// Returns the calls during which the process of a check ended.
+fn ended_in(row: &Row) -> Option<&str> {
+    let (_, calls) = row.message.split_once(DURING).filter(|_| row.status == Status::Crashed)?;
+    Some(calls.split([';', '.']).next().unwrap_or(calls))
+}
+
+/// Returns `true` if the message of a failure says that a function answers for an earlier object, and the other check called this
+/// function. What the other check says of the cause may be wrong then, because it compares values.
+fn is_stale(cause: &Row, other: &Row) -> bool {
+    let function = cause.message.split(' ').next().filter(|_| cause.message.contains(STALE));
+    other.status == Status::Wrong
+        && function.is_some_and(|name| other.functions.iter().any(|called| called == name))
+}
+
+/// Returns `true` if the message of a failure says that operations do not wait for each other, or that an event is complete too
+/// early, and the other check found wrong values after it had called the function. What it says of the cause may be wrong then.
+fn is_of_order(cause: &Row, check: &Check, other: &Row) -> bool {
+    let is_of_order = |row: &Row| [HAZARD, TOO_EARLY].iter().any(|text| row.message.contains(text));
+    is_of_order(cause)
+        && !is_of_order(other)
+        && !is_indirect(&cause.name)
+        && other.status == Status::Wrong
+        && !is_only_an_error(&other.message)
+        && other.functions.iter().any(|called| called == function(check))
+}
+
+/// Returns `true` if a check exceeded the time limit while it waited for an event.
+fn waits_in_vain(row: &Row) -> bool {
+    row.status == Status::TimedOut && row.message.contains("PJRT_Event_Await")
+}
+
+/// Returns `true` if the message of a failure says that callbacks do not receive errors, and the other check received none.
+fn is_lost(cause: &Row, other: &Row) -> bool {
+    let receives_none =
+        ["success", "no error", "without an error"].iter().any(|text| other.message.contains(text));
+    cause.message.contains(LOST_BY_CALLBACK)
+        && receives_none
+        && other.status == Status::Wrong
+        && other.functions.iter().any(|called| called == "PJRT_Event_OnReady")
+}
+
+/// Returns `true` if a failure may follow from wrong results of some devices.
+fn is_of_devices(row: &Row) -> bool {
+    let is_about = ["placement/", "random/"].iter().any(|area| row.name.starts_with(area));
+    row.status == Status::Wrong
+        && (is_about || [&row.name, &row.message].iter().any(|text| text.contains("device")))
+}
+
+/// Returns `true` if both checks run other checks again, with the same variation. A check of such an area fails only if it passes
+/// without the variation.
+fn are_of_one_variation(first: &str, second: &str) -> bool {
+    let variation = |name: &str| name.split_once('/').map(|(variation, _)| variation.to_owned());
+    runs_again(first) && runs_again(second) && variation(first) == variation(second)
+}
+
+/// The part of a message about a check that fails, and passes in a process of its own.
+pub(crate) const ALONE: &str = "In a process of its own, the check passes";
+
+/// What a check that fails only after others, or only sometimes, says about the plugin.
+pub(crate) const AFTER_OTHERS: &str =
+    "the plugin probably shares state between clients, keeps state of earlier calls, or has a data race";
+pub(crate) const SOMETIMES: &str = "the outcome depends on timing, and the plugin probably has a data race, or an operation does not \
+                                    wait for another one";
+
+/// Phrases of messages that name one fault of a plugin, which many checks notice.
+const FAULTS: &[&str] = &[
+    "still reads the host's memory",
+    "the elements are packed",
+    "a conversion",
+    "of which true is 1",
+    "shares state between clients",
+    LOST_BY_CALLBACK,
+    LOST_BY_EXECUTION,
+    LOST_CALLBACK,
+    NOT_CALLED,
+    NOT_THE_DEFAULT,
+    MEMORY_OF_ANOTHER_DEVICE,
+    DEVICE_CONTRADICTED,
+    "the layout was ignored",
+    "the strides were ignored",
+    TOO_EARLY,
+    FREED_IN_USE,
+    "includes a terminating zero byte",
+    "are the kit's initial bytes: the plugin did not write them",
+    MISSED_CALLBACKS,
+    KEPT_TEXT,
+    KEPT_ERROR,
+    LEAKED_OUTPUT,
+    FREED_WHILE_HELD,
+    OFFSET_IGNORED,
+];
+
+/// Returns `true` if both messages name the same fault.
+fn name_one_fault(first: &str, second: &str) -> bool {
+    FAULTS.iter().any(|fault| first.contains(fault) && second.contains(fault))
+}
+
+/// Returns the function according to which an array is elsewhere than the check expects.
+pub(super) fn observer(row: &Row) -> Option<&str> {
+    let starts = |name: &&str| row.message.starts_with(*name);
+    if let Some(name) = ["PJRT_Buffer_Device of ", "PJRT_Buffer_Memory of "].iter().find(|name| starts(name))
+    {
+        return name.split(' ').next();
+    }
+    let (_, observer) = row.message.split_once(ACCORDING_TO)?;
+    observer.split([';', ' ']).next().filter(|name| name.starts_with("PJRT_"))
+}
+
+/// Returns `true` if one function that several threads call at once explains the failure of a check with several threads, which
+/// calls this function too.
+fn is_race(cause: &Row, check: &Check, other: &Row) -> bool {
+    cause.name.starts_with("threads/")
+        && !other.name.starts_with("threads/")
+        && depends_on_timing(&other.name)
+        && other.functions.iter().any(|called| called == function(check))
+}
+
+/// Returns `true` if the plugin did not call the callback of an event.
+fn loses_callback(row: &Row) -> bool {
+    let is_lost = |text: &str| {
+        ["the callback", "callback "].iter().any(|of| text.contains(of))
+            && ["not called", "does not call its callback"].iter().any(|lost| text.contains(lost))
+    };
+    row.status == Status::Wrong
+        && row.functions.iter().any(|called| called == "PJRT_Event_OnReady")
+        && is_lost(&row.message)
+}
+
+/// Returns `true` if both failures are wrong elements of one element type, with which only few checks deal.
+fn are_of_one_type(cause: &Row, other: &Row) -> bool {
+    let differs = |row: &Row| row.status == Status::Wrong && row.message.contains(DIFFER);
+    differs(cause) && differs(other) && family(cause).is_some_and(|of| family(other) == Some(of))
+}
+
+/// Returns `true` if the message of a failure names a conversion of the elements, and the other one, which names no cause, is
+/// about the same element type.
+fn is_converted(cause: &Row, other: &Row) -> bool {
+    let from = cause.message.split_once(CONVERTED).and_then(|(_, from)| from.split(' ').next());
+    let is_named = |name: &str| words(&other.message).any(|word| word.eq_ignore_ascii_case(name));
+    other.status == Status::Wrong && !names_a_cause(&other.message) && from.is_some_and(is_named)
+}
+
+/// Returns the kind of the elements of the array that a failure is about: the type that its message names first, or that of the
+/// check. Returns `None` for the types of most arrays, which have nothing in common.
+fn family(row: &Row) -> Option<&'static str> {
+    let named = |text: &str| words(text).find_map(ElementType::by_name);
+    let element_type = named(&row.message).or_else(|| named(row.name.rsplit('_').next()?))?;
+    let name = element_type.stablehlo_name();
+    match name {
+        _ if !element_type.fills_bytes() => Some("less than a byte"),
+        "complex<f32>" | "complex<f64>" => Some("complex"),
+        "i1" | "f16" | "bf16" => Some(name),
+        _ if name.starts_with("f8") => Some(name),
+        // Two faults that the kit does not recognize hardly have the same type by accident.
+        _ if row.message.contains(UNKNOWN) && element_type != ElementType::F32 => Some(name),
+        _ => None,
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_ascii_alphanumeric())
+}
+
+/// Returns `true` if a message names a probable cause of an error of the plugin, with which the other message ends.
+pub(super) fn quotes(message: &str, other: &str) -> bool {
+    let other = other.split_once(ALONE).map_or(other, |(before, _)| before.trim_end_matches(['.', ' ']));
+    // Several functions may return one error.
+    let error = other.find("PJRT_").and_then(|at| other[at..].split_once(": "));
+    let error = error.map_or("", |(_, error)| error);
+    error.contains(": ") && message.contains("probably") && message != other && message.contains(error)
+}
+
+/// Returns `true` if a message is the error of a function that fails in almost every check that calls it. A check with a more
+/// special rule then names a cause that it cannot tell from this one.
+pub(super) fn fails_everywhere(rows: &[Row], message: &str) -> bool {
+    let Some((function, _)) = message.split_once(": ").filter(|_| is_only_an_error(message)) else {
+        return false;
+    };
+    let calls = |row: &&Row| row.functions.iter().any(|called| called == function);
+    let passed = rows.iter().filter(calls).filter(|row| row.status == Status::Passed).count();
+    let failed = rows.iter().filter(calls).filter(|row| row.status.is_failure()).count();
+    // Checks that expect an error pass.
+    failed > 4 * passed
+}
+
+/// Returns `true` if a message contains a whole other one, which is about a function, and names no cause of its own: it says in
+/// which of many steps the other one happened.
+fn repeats(message: &str, whole: &str) -> bool {
+    ["PJRT_", "the process ended with "].iter().any(|start| whole.starts_with(start))
+        && message.contains(whole)
+        && names_a_cause(message) == names_a_cause(whole)
+        && message != whole
+}
+
+/// Returns `true` if the message consists of an error of the plugin, such as `PJRT_X: INTERNAL: failed`, and does not say what
+/// the plugin did wrong.
+pub(super) fn is_only_an_error(message: &str) -> bool {
+    let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_code = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    let parts: Vec<&str> = message.splitn(3, ": ").collect();
+    matches!(parts[..], [function, code, _] if function.starts_with("PJRT_") && is_name(function) && is_code(code))
+        && !names_a_cause(message)
+}
+
+/// Returns `true` if the message says what the plugin probably did.
+pub(super) fn names_a_cause(message: &str) -> bool {
+    message.contains("probabl") || message.contains("Probable cause: ") && !message.contains(UNKNOWN)
+}
+
+/// Returns `true` if the outcome of the check depends on the timing of threads.
+pub(super) fn depends_on_timing(name: &str) -> bool {
+    name.ends_with("threads") || name.starts_with("threads/") || name.contains("races")
+}
+
+/// Returns `true` if the check calls so much that other checks say more about the cause of a failure.
+pub(super) fn is_indirect(name: &str) -> bool {
+    // A huge upload crashes plugins for many reasons, because the host's memory is only reserved.
+    depends_on_timing(name)
+        || name == "memory/too_large_upload"
+        || name.starts_with("random/")
+        || runs_again(name)
+}
+
+/// Returns `true` if the message names the field that the rule's source is about.
+pub(super) fn names_its_field(row: &Row, checks: &[Check]) -> bool {
+    let check = checks.iter().find(|check| check.name == row.name);
+    let place = check.and_then(|check| match check.source {
+        Source::Header { place, .. } => place.split_once("_Args::"),
+        Source::Host { .. } | Source::Advice { .. } => None,
+    });
+    place.is_some_and(|(_, field)| row.message.contains(field))
+}
+
+/// Returns `true` if at least half of the checks that match the pattern, and applied, failed.
+fn mostly_failed(rows: &[Row], pattern: &str) -> bool {
+    let matching = || rows.iter().filter(|row| matches(pattern, &row.name));
+    let failed = matching().filter(|row| row.status.is_failure()).count();
+    let passed = matching().filter(|row| row.status == Status::Passed).count();
+    failed >= passed
+}
+
+/// Returns `true` if the message names the function that the check is about.
+pub(super) fn names_its_function(row: &Row, checks: &[Check]) -> bool {
+    let check = checks.iter().find(|check| check.name == row.name);
+    check.is_some_and(|check| row.message.contains(function(check)))
+}
+
+/// Returns the function that the check is about: the one in which its fault is.
+pub(super) fn function(check: &Check) -> &str {
+    check.fault.split(' ').next().unwrap_or_default()
+}
+
+/// Returns `true` if the check plays all calls of a host, and so depends on most other rules.
+fn is_scenario(name: &str) -> bool {
+    name.starts_with("host/")
+}
