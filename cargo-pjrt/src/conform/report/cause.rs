@@ -421,17 +421,15 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_never_complete_explains_checks_that_wait_in_vain() {
+    fn an_event_that_is_never_complete_explains_checks_that_hang() {
         let never = format!("the event of an array {NEVER_COMPLETE}");
-        let waits = "the check made no progress for 2 s during PJRT_Event_Await of the PJRT_Event";
         let mut rows = [
-            row("shapes/a", Status::TimedOut, waits),
+            row("shapes/a", Status::TimedOut, "the check made no progress for 2 s"),
             row("upload/no_elements", Status::Wrong, &never),
-            row("area/b", Status::TimedOut, "the check made no progress for 2 s during PJRT_Client_Destroy"),
+            row("shapes/b", Status::TimedOut, "the check made no progress for 6 s"),
         ];
         group(&mut rows, &[]);
-        assert_eq!(rows[0].echo_of.as_deref(), Some("upload/no_elements"));
-        assert_eq!(rows[1].echo_of, None);
+        assert!([0, 2].iter().all(|at| rows[*at].echo_of.as_deref() == Some("upload/no_elements")), "{rows:?}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ use pjrt_testing::host::ElementType;
 /// * the first says that a function [answers for an earlier object](STALE), and the second called this function,
 /// * the first says that operations do not [wait for each other](HAZARD), or that an event is [complete too early](TOO_EARLY), and
 ///   the second found wrong values,
-/// * the first says that an event is [never complete](NEVER_COMPLETE), and the second waited for an event in vain,
+/// * the first says that an event is [never complete](NEVER_COMPLETE), and the second exceeded the time limit,
 /// * the first says that one device computes wrong numbers and [another one does not](RIGHT_ON_ANOTHER), and the second is about
 ///   devices,
 /// * both are checks that run other checks again with the same variation, such as another thread,
@@ -70,7 +70,7 @@ pub(super) fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: 
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
     same || is_stale
         || check.is_some_and(|check| is_of_order(cause, check, other))
-        || cause.message.contains(NEVER_COMPLETE) && waits_in_vain(other)
+        || cause.message.contains(NEVER_COMPLETE) && other.status == Status::TimedOut
         || is_lost
         || cause.message.contains(RIGHT_ON_ANOTHER) && is_of_devices(other)
         || name_one_fault(&cause.message, &other.message)
@@ -110,11 +110,6 @@ fn is_of_order(cause: &Row, check: &Check, other: &Row) -> bool {
         && other.status == Status::Wrong
         && !is_only_an_error(&other.message)
         && other.functions.iter().any(|called| called == function(check))
-}
-
-/// Returns `true` if a check exceeded the time limit while it waited for an event.
-fn waits_in_vain(row: &Row) -> bool {
-    row.status == Status::TimedOut && row.message.contains("PJRT_Event_Await")
 }
 
 /// Returns `true` if the message of a failure says that callbacks do not receive errors, and the other check received none.
