@@ -429,7 +429,10 @@ mod tests {
             row("shapes/b", Status::TimedOut, "the check made no progress for 6 s"),
         ];
         group(&mut rows, &[]);
-        assert!([0, 2].iter().all(|at| rows[*at].echo_of.as_deref() == Some("upload/no_elements")), "{rows:?}");
+        assert!(
+            [0, 2].iter().all(|at| rows[*at].echo_of.as_deref() == Some("upload/no_elements")),
+            "{rows:?}"
+        );
     }
 
     #[test]
