@@ -71,7 +71,11 @@ impl Template {
             }
             Self::Queue => {
                 "`src/lib.rs` lists the files in a good reading order, and says which of them simulate the device: these are what you replace \
-                 by\nyour driver and your compiler. The others show how allocation, queues, copies, donation and errors fit together."
+                 by\nyour driver and your compiler. The others show how allocation, queues, copies, donation and errors fit together.\n\n\
+                 With a compiler or an interpreter of your own, keep `client.rs`, `options.rs`, `device.rs`, `chip.rs`, `buffer.rs`, \
+                 `executable.rs` and\n`launch.rs`: they call the rest in `compile` (`executable.rs`) and in `launch.rs`, which passes the \
+                 commands of a program to the\nprocessor's queue. Delete the files of the compiler and of the simulated processor when \
+                 nothing calls them any more."
             }
             Self::Tutorial => {
                 "`src/lib.rs` is the plugin, as the book's tutorial builds it step by step. Replace `src/processor.rs`, which simulates the \

@@ -264,6 +264,29 @@ impl Event {
         after(pending, move || source.complete(error().map_or(Ok(()), Err)));
         all
     }
+
+    /// Creates an event that completes when this one does, without its error. Whoever waits only for the end of earlier work, such as
+    /// for memory that it uses, must not fail because that work failed.
+    ///
+    /// ```
+    /// use pjrt_plugin::{Error, Event};
+    ///
+    /// let (source, copy) = Event::pending();
+    /// let is_free = copy.without_error();
+    /// source.complete(Err(Error::data_loss("parity error")));
+    /// assert!(copy.wait().is_err() && is_free.wait().is_ok());
+    /// ```
+    #[must_use]
+    pub fn without_error(&self) -> Self {
+        match self.outcome() {
+            Some(_) => Self::ready(),
+            None => {
+                let (source, ended) = Self::pending();
+                self.on_ready(|_| source.complete(Ok(())));
+                ended
+            }
+        }
+    }
 }
 
 /// Runs a function when all events are complete: immediately if they are, and otherwise on the thread that completes the

@@ -123,7 +123,7 @@ impl MemoryPool {
         state.freed.retain(|(_, used)| !used.is_ready());
         let overlaps =
             state.freed.iter().filter(|(freed, _)| freed.start < range.end && range.start < freed.end);
-        let free_since = completed(overlaps.map(|(_, used)| used.clone()).collect());
+        let free_since = Event::all(overlaps.map(|(_, used)| used.clone()).collect()).without_error();
         drop(state);
         Ok(Block { pool, address, size, free_since })
     }
@@ -133,7 +133,7 @@ impl MemoryPool {
     /// queues may still read the array.
     #[must_use]
     pub fn submitted(&self) -> Event {
-        completed(vec![(self.0.submitted)()])
+        (self.0.submitted)().without_error()
     }
 
     /// Returns the statistics of the memory, for [`PjrtDevice::memory_stats`](crate::PjrtDevice::memory_stats).
@@ -158,16 +158,6 @@ impl MemoryPool {
         let mut state = self.0.state();
         state.peak = state.space.in_use();
     }
-}
-
-/// Returns an event that completes when all events are complete, with or without errors.
-fn completed(events: Vec<Event>) -> Event {
-    if events.is_empty() {
-        return Event::ready();
-    }
-    let (done, event) = Event::pending();
-    Event::all(events).on_ready(|_| done.complete(Ok(())));
-    event
 }
 
 impl Pool {
