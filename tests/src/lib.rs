@@ -4,3 +4,8 @@
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/program-ir.md")]
 struct ProgramsInMemory;
+
+/// Tests the code of the page on queues and memory.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/queues-and-memory.md")]
+struct QueuesAndMemory;
