@@ -354,11 +354,15 @@ fn diagnose(options: &doctor::Options) -> Result<u8, String> {
 
 /// Compares a plugin's results with known ones, and returns the exit status.
 fn check_numerics(options: &numerics::Options) -> Result<u8, String> {
+    interrupt::handle()?;
     let report = numerics::numerics(options, &this_program()?)?;
     if options.json {
         print_json(&report)?;
     } else {
         output::print(&report.text(options.refused))?;
+    }
+    if interrupt::is_requested() {
+        return Ok(interrupt::STATUS);
     }
     if report.compared_nothing() {
         return Err(
@@ -400,11 +404,15 @@ fn compare_plugins(options: &compare::Options) -> Result<u8, String> {
 
 /// Stresses a plugin, and returns the exit status.
 fn stress_plugin(options: &stress::Options) -> Result<u8, String> {
+    interrupt::handle()?;
     let report = stress::stress(options, &this_program()?)?;
     if options.json {
         print_json(&report)?;
     } else {
         output::print(&report.text())?;
+    }
+    if interrupt::is_requested() {
+        return Ok(interrupt::STATUS);
     }
     Ok(u8::from(report.failures() > 0))
 }

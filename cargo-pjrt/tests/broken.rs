@@ -587,3 +587,28 @@ fn an_interrupted_run_reports_the_checks_that_have_run() {
         assert!(statuses.contains(&Status::Passed) && statuses.len() == 3, "{report:?}");
     }
 }
+
+#[test]
+fn an_interrupted_comparison_or_stress_test_reports_what_has_run() {
+    for (verb, fault, arguments) in [
+        ("numerics", "PJRT_Client_Compile call 3 hang", &["--op=add"][..]),
+        ("stress", "PJRT_Client_Compile hang", &["--only=threads"]),
+    ] {
+        let mut command = with_fault(verb, fault);
+        let mut run = command
+            .args(arguments)
+            .arg(faulty())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs(3));
+        assert!(Command::new("kill").args(["-TERM", &run.id().to_string()]).status().unwrap().success());
+        assert!(eventually(|| run.try_wait().unwrap().is_some()), "{verb} goes on after SIGTERM");
+        let output = run.wait_with_output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(130), "{printed}");
+        assert!(printed.contains("because a signal asked it to end"), "{verb}: {printed}");
+        assert!(verb != "numerics" || printed.contains(": 2 programs in "), "{printed}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cargo_pjrt::numerics::{Report, Status};
+use cargo_pjrt::numerics::{Report, Row, Status};
 use common::{Scratch, cargo_pjrt, data, example, fail, faulty, hello, run, text, with_fault};
 
 mod common;
@@ -126,6 +126,18 @@ fn a_program_that_ends_the_process_is_named_and_the_others_run() {
         (0..report.rows.len()).filter(|at| report.rows[*at].status == Status::Crashed).collect();
     assert!(crashed.starts_with(&[2]) && report.rows.len() > 30, "{crashed:?}");
     assert!(report.rows[2].message.contains("an abort"), "{:?}", report.rows[2]);
+}
+
+#[test]
+fn programs_that_hang_have_shorter_and_shorter_time_limits() {
+    let mut command = with_fault("numerics", "PJRT_Client_Compile call 2 hang");
+    let output = command.args(["--op=add", "--element=f32", "--timeout=4", "--json"]).arg(faulty()).output().unwrap();
+    let report = report(&output);
+    let hung: Vec<&Row> = report.rows.iter().filter(|row| row.status == Status::TimedOut).collect();
+    assert!(hung.len() > 1, "{report:?}");
+    // Each process runs one program, and hangs in the next one.
+    assert!(hung[0].message.contains("after 4 s") && hung[1].message.contains("after 2 s"), "{hung:?}");
+    assert!(report.stopped.is_none());
 }
 
 #[test]

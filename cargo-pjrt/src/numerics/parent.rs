@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::message::{Message, Outcome};
 use super::options::Options;
@@ -10,10 +10,14 @@ use super::report::{Report, Row, Status};
 use super::suite::{Case, Suite};
 use super::{features, identity};
 use crate::process::child::{Prints, Received, Worker};
+use crate::process::interrupt;
 use crate::process::progress::Progress;
 
-/// The number of processes that may end in a row before a program ran.
-const TRIES: usize = 3;
+/// The number of programs that exceed the time limit before the rest is not run.
+const HUNG: usize = 40;
+
+/// The shortest time limit.
+const LEAST: Duration = Duration::from_secs(2);
 
 /// Runs the selected programs on the plugin. `program` is the path of this program, which must have the hidden subcommand
 /// `numerics-child`.
@@ -34,24 +38,34 @@ pub fn numerics(options: &Options, program: &Path) -> Result<Report, String> {
     let started = Instant::now();
     let mut progress = Progress::new(cases.len(), "programs");
     let mut rows: Vec<Row> = Vec::new();
-    let mut broken = 0;
-    while rows.len() < cases.len() {
-        let before = rows.len();
+    let mut stopped = None;
+    while rows.len() < cases.len() && stopped.is_none() {
         run_from(options, program, &cases, &mut rows, &mut progress)?;
-        broken = if rows.len() == before + 1 { broken + 1 } else { 0 };
-        if broken == TRIES && rows.len() < cases.len() {
-            progress.end();
-            return Err(format!(
-                "{TRIES} programs in a row ended the plugin's process; the last one is {}: {}",
-                cases[rows.len() - 1].1.label(),
-                rows[rows.len() - 1].message
-            ));
-        }
+        let hung = rows.iter().filter(|row| row.status == Status::TimedOut).count();
+        stopped = match () {
+            () if interrupt::is_requested() => Some("a signal asked it to end".to_owned()),
+            () if hung == HUNG => Some(format!("{HUNG} programs exceeded the time limit")),
+            () => None,
+        };
     }
     progress.end();
+    let (seconds, not_run) = (started.elapsed().as_secs_f64(), cases.len() - rows.len());
+    let stopped =
+        stopped.filter(|_| not_run > 0).map(|why| format!("{not_run} programs were not run, because {why}"));
     features::explain(&cases, &mut rows);
     features::name_causes(&cases, &mut rows);
-    Ok(Report { plugin: options.plugin.clone(), rows, seconds: started.elapsed().as_secs_f64() })
+    Ok(Report { plugin: options.plugin.clone(), rows, stopped, seconds })
+}
+
+/// Returns the time limit of the next program. A plugin that hangs would use the full limit for many programs, so that it is a quarter
+/// after the first of them, and a tenth after several.
+fn limit(options: &Options, rows: &[Row]) -> Duration {
+    let divisor = match rows.iter().filter(|row| row.status == Status::TimedOut).count() {
+        0 => 1,
+        1 | 2 => 4,
+        _ => 10,
+    };
+    (options.timeout / divisor).max(LEAST).min(options.timeout)
 }
 
 /// Returns the error for a selection that matches nothing: the names that exist.
@@ -86,7 +100,8 @@ fn run_from(
         Row::new(&suite.name, case, status, message)
     };
     while rows.len() < cases.len() {
-        let (status, mut message) = match worker.receive(options.timeout) {
+        let timeout = limit(options, rows);
+        let (status, mut message) = match worker.receive(timeout) {
             Received::Line(line) => {
                 match serde_json::from_str(&line) {
                     Ok(Message::Unusable(why)) => return Err(format!("{}: {why}", options.plugin.display())),
@@ -103,8 +118,9 @@ fn run_from(
                 continue;
             }
             Received::Ended(ending) => (Status::Crashed, format!("the process ended with {ending}")),
+            Received::TimedOut if interrupt::is_requested() => return Ok(()),
             Received::TimedOut => {
-                let seconds = options.timeout.as_secs_f64();
+                let seconds = timeout.as_secs_f64();
                 (Status::TimedOut, format!("no result after {seconds:.0} s; --timeout changes the limit"))
             }
         };

@@ -25,6 +25,8 @@ pub struct Report {
     pub plugin: PathBuf,
     /// The outcomes, in order.
     pub rows: Vec<Row>,
+    /// The number of programs that were not run, and why, if not all were.
+    pub stopped: Option<String>,
     /// The duration in seconds.
     pub seconds: f64,
 }
@@ -193,6 +195,9 @@ impl Report {
             self.failures(),
             self.count(Status::Refused)
         );
+        if let Some(stopped) = &self.stopped {
+            let _ = writeln!(text, "{stopped}");
+        }
         if self.count(Status::Refused) > 0 && !with_refused {
             text.push_str("--refused prints the plugin's messages about the programs that it refused\n");
         }
@@ -347,7 +352,7 @@ mod tests {
             [cells(&[0]), cells(&[1]), cells(&[0, 1]), cells(&[0, 1, 2])],
             ["ok", "-", "part", "WRONG"]
         );
-        let report = Report { plugin: "p.so".into(), rows: rows.to_vec(), seconds: 1.0 };
+        let report = Report { plugin: "p.so".into(), rows: rows.to_vec(), stopped: None, seconds: 1.0 };
         assert_eq!((report.failures(), report.compared_nothing()), (1, false));
         let text = report.text(true);
         assert!(text.contains("1 right, 1 wrong, 1 refused") && text.contains("no such type"), "{text}");
@@ -356,7 +361,8 @@ mod tests {
     #[test]
     fn the_identity_comes_first_and_parts_before_what_is_decomposed_into_them() {
         let rows = ["erf", "exponential", "identity"].map(|op| row(op, "f32", Status::Wrong));
-        let text = Report { plugin: "p.so".into(), rows: rows.to_vec(), seconds: 1.0 }.text(false);
+        let text =
+            Report { plugin: "p.so".into(), rows: rows.to_vec(), stopped: None, seconds: 1.0 }.text(false);
         let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
         assert!(place("\nidentity") < place("\nexponential") && place("\nexponential") < place("\nerf"));
         assert!(place("does not return the elements") < place("WRONG identity"));
@@ -372,7 +378,8 @@ mod tests {
             Row { suite: "mine".into(), name: format!("case-{index}"), ..row("dynamic", "f32", status) }
         };
         let text = |count| {
-            Report { plugin: "p.so".into(), rows: (0..count).map(own).collect(), seconds: 1.0 }.text(false)
+            Report { plugin: "p.so".into(), rows: (0..count).map(own).collect(), stopped: None, seconds: 1.0 }
+                .text(false)
         };
         assert!(text(LISTED).contains("case-1 "), "{}", text(LISTED));
         let large = text(LISTED + 1);
@@ -402,7 +409,7 @@ mod tests {
             tolerance: "exact".into(),
         };
         let wrong = Row { faults: vec![fault], ..row("add", "f32", Status::Wrong) };
-        let report = Report { plugin: "p.so".into(), rows: vec![wrong], seconds: 1.0 };
+        let report = Report { plugin: "p.so".into(), rows: vec![wrong], stopped: None, seconds: 1.0 };
         let json = serde_json::to_string(&report).unwrap();
         let read: Report = serde_json::from_str(&json).unwrap();
         assert_eq!(read.text(false), report.text(false));

@@ -33,6 +33,7 @@ pub(crate) fn is_handled() -> bool {
 }
 
 /// Returns `true` if a signal asked this program to end.
-pub(crate) fn is_requested() -> bool {
+#[must_use]
+pub fn is_requested() -> bool {
     STATE.load(Ordering::Relaxed) == REQUESTED
 }

@@ -10,6 +10,7 @@ use super::options::Options;
 use super::report::{Outcome, Report, Row};
 use super::scenario::{KILLED, SCENARIOS, Scenario};
 use crate::process::child::{Prints, Received, Worker};
+use crate::process::interrupt;
 
 /// Runs the scenarios. `program` is the path of this program, which must have the hidden subcommand
 /// `stress-child`.
@@ -21,14 +22,23 @@ pub fn stress(options: &Options, program: &Path) -> Result<Report, String> {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
     let seed = options.seed.unwrap_or_else(clock);
     let mut rows = Vec::new();
-    for scenario in SCENARIOS {
-        if !options.only.is_empty() && !options.only.contains(&scenario.part) {
-            continue;
-        }
+    let selected: Vec<&Scenario> = SCENARIOS
+        .iter()
+        .filter(|scenario| options.only.is_empty() || options.only.contains(&scenario.part))
+        .collect();
+    for scenario in &selected {
         let started = Instant::now();
         let mut outcome = (Outcome::Ok, String::new());
         for time in 0..scenario.times {
             outcome = run(options, program, scenario, seed.wrapping_add(time), rows.is_empty())?;
+            if interrupt::is_requested() {
+                let (plugin, threads) = (options.plugin.clone(), options.threads);
+                let not_run = selected.len() - rows.len();
+                let stopped = Some(format!(
+                    "{not_run} scenarios were not run to the end, because a signal asked it to end"
+                ));
+                return Ok(Report { plugin, seed, threads, rows, stopped });
+            }
             if outcome.0 != Outcome::Ok {
                 break;
             }
@@ -37,7 +47,7 @@ pub fn stress(options: &Options, program: &Path) -> Result<Report, String> {
         let seconds = started.elapsed().as_secs_f64();
         rows.push(Row { name: scenario.name.to_owned(), outcome, message, seconds });
     }
-    Ok(Report { plugin: options.plugin.clone(), seed, threads: options.threads, rows })
+    Ok(Report { plugin: options.plugin.clone(), seed, threads: options.threads, rows, stopped: None })
 }
 
 /// Runs a scenario once. If it is the first one, the plugin cannot be used unless it creates a client.
@@ -81,6 +91,8 @@ fn run(
                 }
             }
             Received::Ended(ending) => break format!("the process ended with {ending} while {at}"),
+            // The caller does not report this outcome.
+            Received::TimedOut if interrupt::is_requested() => return Ok((Outcome::Ok, String::new())),
             Received::TimedOut => {
                 break format!("the process made no progress for {:.0} s while {at}", timeout.as_secs_f64());
             }

@@ -18,6 +18,8 @@ pub struct Report {
     pub threads: u64,
     /// The outcomes, in order.
     pub rows: Vec<Row>,
+    /// The number of scenarios that were not run to the end, and why, if not all were.
+    pub stopped: Option<String>,
 }
 
 /// The outcome of a scenario.
@@ -72,6 +74,9 @@ impl Report {
                     "", self.threads, self.seed
                 );
             }
+        }
+        if let Some(stopped) = &self.stopped {
+            let _ = writeln!(text, "{stopped}");
         }
         let _ = writeln!(text, "{}: seed {}, {} failures", self.plugin.display(), self.seed, self.failures());
         visible(&text).into_owned()
