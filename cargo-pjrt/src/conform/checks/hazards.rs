@@ -10,7 +10,7 @@ use super::arrays::{FIRST, Floats, OTHER, launch};
 use super::entry::{ALL, Entry, check};
 use super::program_text::{self, compiled, sums, with_main};
 use crate::conform::harness::{
-    Context, Expected, FREED_IN_USE, Finding, HAZARD, Verdict, f32_bytes, patience, performing,
+    Context, Expected, FREED_IN_USE, Finding, HAZARD, NO_HAZARD, Verdict, f32_bytes, patience, performing,
 };
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -112,17 +112,21 @@ enum InProgress {
     Readback(&'static str, HostMemory, Event),
     Later(FutureCopy),
     Copy(Buffer),
+    /// The bytes.
+    Ended(Vec<u8>),
 }
 
 impl InProgress {
     /// Waits for the end.
-    fn wait(&self) -> Result<(), Error> {
-        match self {
-            Self::Readback(_, _, event) => event.wait(),
-            // Its event cannot be complete before the host names the destination.
-            Self::Later(_) => Ok(()),
-            Self::Copy(copy) => copy.ready()?.wait(),
+    fn end(self, size: usize) -> Result<Self, Error> {
+        match &self {
+            Self::Readback(_, _, event) => event.wait()?,
+            Self::Copy(copy) => copy.ready()?.wait()?,
+            // It does not begin before the host names the destination.
+            Self::Later(_) => return self.finish(size).map(Self::Ended),
+            Self::Ended(_) => {}
         }
+        Ok(self)
     }
 
     /// Waits for the end, and returns the bytes.
@@ -130,6 +134,7 @@ impl InProgress {
         let (function, memory, event) = match self {
             Self::Readback(function, memory, event) => (function, memory, event),
             Self::Later(copy) => return copy.finish(),
+            Self::Ended(bytes) => return Ok(bytes),
             Self::Copy(copy) => {
                 let (memory, event) = copy.start_read(size, &CopyLayout::Unsaid)?;
                 ("PJRT_Buffer_ToHostBuffer", memory, event)
@@ -347,8 +352,7 @@ fn is_without_hazard(cause: &str, case: impl Fn(bool) -> Result<Wrong, Finding>)
     Err(Finding::Wrong(match case(true)? {
         None => format!("{wrong}, {HAZARD}: the plugin probably {cause}"),
         Some(_) => format!(
-            "{wrong}, also if the host waits for each operation before it calls the next: it is no matter of their order. The plugin \
-             probably performs one of them wrongly by itself, or both use the same memory"
+            "{wrong}, {NO_HAZARD}. The plugin probably performs one of them wrongly by itself, or both use the same memory"
         ),
     }))
 }
@@ -458,9 +462,9 @@ fn start_reads(
     let arrays = (0..GIVEN_UP).map(|_| device.floats.upload(FIRST)).collect::<Result<Vec<_>, _>>()?;
     let busy = device.read_large(reader)?;
     let start = |array| device.small.start(reader, device.client, array);
-    let reads = arrays.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+    let mut reads = arrays.iter().map(start).collect::<Result<Vec<_>, _>>()?;
     if waits {
-        reads.iter().try_for_each(InProgress::wait)?;
+        reads = reads.into_iter().map(|read| read.end(device.small.size)).collect::<Result<_, _>>()?;
     }
     Ok((busy, arrays, reads))
 }

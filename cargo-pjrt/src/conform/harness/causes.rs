@@ -23,8 +23,13 @@ pub(crate) const LEAKED_OUTPUT: &str = "PJRT_Buffer_Destroy of an output of PJRT
 /// The words of a message about operations whose results are wrong only if the host does not wait between them.
 pub(crate) const HAZARD: &str = "and none if the host waits for each operation before it calls the next";
 
+/// The words of a message about operations that are also wrong one by one, about which other checks say more.
+pub(crate) const NO_HAZARD: &str =
+    "also if the host waits for each operation before it calls the next: it is no matter of their order";
+
 /// The words about memory that is freed while a queue uses it, which several checks notice.
-pub(crate) const FREED_IN_USE: &str = "frees the memory of an array although an operation in another queue still";
+pub(crate) const FREED_IN_USE: &str =
+    "frees the memory of an array although an operation in another queue still";
 
 /// The words about an event for which whoever waits hangs.
 pub(crate) const NEVER_COMPLETE: &str = "is never complete, so that whoever waits for it hangs";

@@ -4,8 +4,8 @@ use super::Row;
 use crate::conform::harness::{
     ACCORDING_TO, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, FREED_IN_USE, FREED_WHILE_HELD,
     HAZARD, KEPT_ERROR, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK,
-    MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NOT_CALLED, NOT_THE_DEFAULT, OFFSET_IGNORED,
-    RIGHT_ON_ANOTHER, STALE, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
+    MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NO_HAZARD, NOT_CALLED, NOT_THE_DEFAULT,
+    OFFSET_IGNORED, RIGHT_ON_ANOTHER, STALE, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
 };
 use pjrt_testing::host::ElementType;
 
@@ -29,7 +29,8 @@ use pjrt_testing::host::ElementType;
 /// * the first says that a function [answers for an earlier object](STALE), and the second called this function,
 /// * the first says that operations do not [wait for each other](HAZARD), or that an event is [complete too early](TOO_EARLY), and
 ///   the second found wrong values,
-/// * the first says that an event is [never complete](NEVER_COMPLETE), and the second exceeded the time limit,
+/// * the first says that an event is [never complete](NEVER_COMPLETE), and the second waited for one in vain,
+///   or exceeded the time limit,
 /// * the first says that one device computes wrong numbers and [another one does not](RIGHT_ON_ANOTHER), and the second is about
 ///   devices,
 /// * both are checks that run other checks again with the same variation, such as another thread,
@@ -70,7 +71,9 @@ pub(super) fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: 
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
     same || is_stale
         || check.is_some_and(|check| is_of_order(cause, check, other))
-        || cause.message.contains(NEVER_COMPLETE) && other.status == Status::TimedOut
+        || other.message.contains(NO_HAZARD) && !is_indirect(&cause.name) && names_a_cause(&cause.message)
+        || cause.message.contains(NEVER_COMPLETE)
+            && (other.status == Status::TimedOut || other.message.contains("not complete"))
         || is_lost
         || cause.message.contains(RIGHT_ON_ANOTHER) && is_of_devices(other)
         || name_one_fault(&cause.message, &other.message)
