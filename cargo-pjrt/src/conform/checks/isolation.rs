@@ -230,7 +230,7 @@ fn transfers(context: &Context) -> Verdict {
         let (sample, what) = (&samples[*index], format!("array {index} of a transfer manager"));
         equal(&format!("the type of {what}"), array.element_type()?, sample.element_type)?;
         equal(&format!("the dimensions of {what}"), array.dims()?, sample.dims.clone())?;
-        sample.check_array(&what, &array)?;
+        sample.check_array(&what, array)?;
     }
     Ok(())
 }

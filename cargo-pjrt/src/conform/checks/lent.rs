@@ -136,7 +136,7 @@ fn unaffected(floats: &Floats<'_>, what: &str, buffer: &Buffer, expected: &[u8])
         .suspect(later(floats), cause)
         .suspect(floats.sum(5, 5), cause)
         .suspect(floats.sum(5, SECOND), cause)
-        .check_array(&buffer)
+        .check_array(buffer)
 }
 
 /// Waits for the event of the host's memory, which must be complete some time after an action of the host.
@@ -360,7 +360,7 @@ fn unaligned_destination(context: &Context) -> Verdict {
 fn stays(what: &str, array: &Buffer, done: &Event, memory: &HostMemory, expected: &[u8]) -> Verdict {
     wait(done, "a transfer")?;
     memory.overwrite();
-    Expected::floats(what, expected).check_array(&array)
+    Expected::floats(what, expected).check_array(array)
 }
 
 fn transfers(context: &Context) -> Verdict {

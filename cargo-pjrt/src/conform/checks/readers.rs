@@ -211,7 +211,7 @@ fn programs(context: &Context) -> Verdict {
                 for property in PROPERTIES {
                     property.check(&format!("the {what}"), output, expected, device)?;
                 }
-                expected.check_array(&format!("{} {what}", ["the first", "the second"][at]), &output)?;
+                expected.check_array(&format!("{} {what}", ["the first", "the second"][at]), output)?;
             }
             sample.check("an argument after a program read it", &x.read()?)?;
         }

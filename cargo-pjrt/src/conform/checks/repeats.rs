@@ -435,7 +435,7 @@ fn many_transfers(context: &Context) -> Verdict {
     for (count, array) in kept.iter().enumerate() {
         let expected = bytes(count);
         let what = format!("array {count} of {MANY}");
-        Expected::floats(&what, &expected).check_array(&array)?;
+        Expected::floats(&what, &expected).check_array(array)?;
         if count % 3 == 0 {
             let copy = array.copy_to_memory(memory);
             if let Ok(copy) = copy {
@@ -445,7 +445,7 @@ fn many_transfers(context: &Context) -> Verdict {
     }
     for (count, array) in kept.iter().enumerate() {
         Expected::floats(&format!("array {count} of {MANY}, read a second time,"), &bytes(count))
-            .check_array(&array)?;
+            .check_array(array)?;
     }
     // The client is still usable.
     upload_four(&client, &[1.0; 4])?.ready()?.wait()?;

@@ -99,7 +99,7 @@ fn at_once(context: &Context) -> Verdict {
             let cause = "the array has the memory of another array that exists at the same time";
             comparison = comparison.suspect(floats.bytes(other), cause);
         }
-        comparison.check_array(&array)?;
+        comparison.check_array(array)?;
     }
     Ok(())
 }
@@ -190,7 +190,7 @@ fn waiting(context: &Context) -> Verdict {
                 "the execution probably wrote its intermediate values or outputs to memory that was free when it was launched, \
                  or that was freed before it ran",
             )
-            .check_array(&other)?;
+            .check_array(other)?;
     }
     // The sums are 2, 4, 6, 10 and 16 times the argument.
     let bytes = floats.bytes(FIRST);

@@ -327,7 +327,7 @@ fn many(context: &Context) -> Verdict {
         let what = format!("array {index} of {MANY} of a transfer manager");
         equal(&format!("the type of {what}"), array.element_type()?, samples[*index].element_type)?;
         equal(&format!("the dimensions of {what}"), array.dims()?, samples[*index].dims.clone())?;
-        samples[*index].check_array(&what, &array)?;
+        samples[*index].check_array(&what, array)?;
     }
     Ok(())
 }
