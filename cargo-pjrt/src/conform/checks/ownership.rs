@@ -1,7 +1,7 @@
 //! Checks of memory that the plugin owns and the host reads: it remains valid until its owner is destroyed.
 
 use super::entry::{ALL, Entry, check};
-use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure, equal};
+use crate::conform::harness::{Context, Finding, ONE_MESSAGE, Verdict, compile_add, ensure, equal};
 use crate::requirements::Profile;
 use pjrt_testing::host::{ElementType, ReturnedBytes};
 
@@ -87,7 +87,7 @@ fn error_messages(context: &Context) -> Verdict {
         ensure!(
             after == before,
             "the message of an error was {before:?}, and is {after:?} {how} after a second error was created; the plugin \
-             probably keeps all messages in one buffer. `message` has the lifetime of `error`"
+             probably {ONE_MESSAGE}. `message` has the lifetime of `error`"
         );
     }
     drop(first);

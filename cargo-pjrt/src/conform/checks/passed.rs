@@ -5,8 +5,8 @@ use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, sums, with_main};
 use crate::conform::harness::{
-    Context, Finding, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers, risky,
-    upload_four,
+    Context, EARLIER_PROGRAM, Finding, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers,
+    risky, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -295,7 +295,7 @@ fn programs_of_one_name(context: &Context) -> Verdict {
         ensure!(
             got == [sum; 4],
             "the sum is {got:?}; expected {:?}. The program was compiled after others of the same name and length; the plugin \
-             probably uses the name or the length as the key of a cache of compiled programs",
+             probably {EARLIER_PROGRAM}: it uses the name or the length as the key of a cache of compiled programs",
             [sum; 4]
         );
     }
@@ -329,7 +329,9 @@ fn programs_of_other_constants(context: &Context) -> Verdict {
     let client = context.client()?;
     let programs = of_constants(&client)?;
     let x = upload_four(&client, &[10.0; 4])?;
-    let cause = "does not compare the constants of programs when it looks for one that it has compiled";
+    let cause = &format!(
+        "{EARLIER_PROGRAM}: it does not compare the constants of programs when it looks for one that it has compiled"
+    );
     let mut fingerprints = Vec::new();
     for (program, value) in &programs {
         adds(program, &x, *value, "a program that was compiled after one with another constant", cause)?;
@@ -352,7 +354,8 @@ fn executables_of_one_size(context: &Context) -> Verdict {
     let serialized =
         programs.iter().map(|(program, value)| Ok((program.executable()?.serialize()?.bytes, *value)));
     for (bytes, value) in serialized.collect::<Result<Vec<_>, Finding>>()? {
-        let cause = "recognizes an executable by its size or by a part of its bytes, and returns one that it has loaded";
+        let cause =
+            &format!("{EARLIER_PROGRAM}: it recognizes an executable by its size or by a part of its bytes");
         adds(&client.deserialize(&bytes)?, &x, value, "a loaded program", cause)?;
     }
     Ok(())

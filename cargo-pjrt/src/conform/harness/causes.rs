@@ -20,6 +20,12 @@ pub(crate) const KEPT_ERROR: &str = "the plugin probably keeps the error of a ca
 pub(crate) const LEAKED_OUTPUT: &str = "PJRT_Buffer_Destroy of an output of PJRT_LoadedExecutable_Execute probably does not free \
                                         its memory";
 
+/// The words about a plugin that returns a program which it has compiled for another text, which many checks notice.
+pub(crate) const EARLIER_PROGRAM: &str = "returns an earlier program";
+
+/// The words about a plugin that keeps the messages of all errors in one place, which many checks notice.
+pub(crate) const ONE_MESSAGE: &str = "keeps all messages in one buffer";
+
 /// The words of a message about operations whose results are wrong only if the host does not wait between them.
 pub(crate) const HAZARD: &str = "and none if the host waits for each operation before it calls the next";
 

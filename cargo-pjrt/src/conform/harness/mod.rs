@@ -20,8 +20,8 @@ mod verdict;
 pub use another_process::{AnotherOptions, another_process};
 pub(crate) use another_process::{Identity, SUM, ask_another};
 pub(crate) use causes::{
-    DURING, FREED_IN_USE, FREED_WHILE_HELD, HAZARD, KEPT_ERROR, LEAKED_OUTPUT, MISSED_CALLBACKS,
-    NEVER_COMPLETE, NO_HAZARD, PAST_THE_END, RIGHT_ON_ANOTHER, STALE,
+    DURING, EARLIER_PROGRAM, FREED_IN_USE, FREED_WHILE_HELD, HAZARD, KEPT_ERROR, LEAKED_OUTPUT,
+    MISSED_CALLBACKS, NEVER_COMPLETE, NO_HAZARD, ONE_MESSAGE, PAST_THE_END, RIGHT_ON_ANOTHER, STALE,
 };
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};

@@ -2,10 +2,11 @@
 
 use super::Row;
 use crate::conform::harness::{
-    ACCORDING_TO, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, FREED_IN_USE, FREED_WHILE_HELD,
-    HAZARD, KEPT_ERROR, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK,
-    MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NO_HAZARD, NOT_CALLED, NOT_THE_DEFAULT,
-    OFFSET_IGNORED, RIGHT_ON_ANOTHER, STALE, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
+    ACCORDING_TO, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, EARLIER_PROGRAM, FREED_IN_USE,
+    FREED_WHILE_HELD, HAZARD, KEPT_ERROR, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION,
+    LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NO_HAZARD, NOT_CALLED,
+    NOT_THE_DEFAULT, OFFSET_IGNORED, ONE_MESSAGE, RIGHT_ON_ANOTHER, STALE, Source, Status, TOO_EARLY,
+    UNKNOWN, matches, runs_again,
 };
 use pjrt_testing::host::ElementType;
 
@@ -31,6 +32,8 @@ use pjrt_testing::host::ElementType;
 ///   the second found wrong values,
 /// * the first says that an event is [never complete](NEVER_COMPLETE), and the second waited for one in vain,
 ///   or exceeded the time limit,
+/// * the first says that the plugin returns an [earlier program](EARLIER_PROGRAM) and the second compiled one, or that it keeps the
+///   messages of all errors in [one place](ONE_MESSAGE) and the second is about a message,
 /// * the first says that one device computes wrong numbers and [another one does not](RIGHT_ON_ANOTHER), and the second is about
 ///   devices,
 /// * both are checks that run other checks again with the same variation, such as another thread,
@@ -71,6 +74,8 @@ pub(super) fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: 
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
     same || is_stale
         || check.is_some_and(|check| is_of_order(cause, check, other))
+        || cause.message.contains(EARLIER_PROGRAM) && is_of_programs(other)
+        || cause.message.contains(ONE_MESSAGE) && is_of_messages(other)
         || other.message.contains(NO_HAZARD) && !is_indirect(&cause.name) && names_a_cause(&cause.message)
         || cause.message.contains(NEVER_COMPLETE)
             && (other.status == Status::TimedOut || other.message.contains("not complete"))
@@ -113,6 +118,21 @@ fn is_of_order(cause: &Row, check: &Check, other: &Row) -> bool {
         && other.status == Status::Wrong
         && !is_only_an_error(&other.message)
         && other.functions.iter().any(|called| called == function(check))
+}
+
+/// Returns `true` if a failure may follow from another program than the one that the check compiled.
+fn is_of_programs(row: &Row) -> bool {
+    let compiles = ["PJRT_Client_Compile", "PJRT_Executable_DeserializeAndLoad"];
+    row.status == Status::Wrong && row.functions.iter().any(|called| compiles.contains(&called.as_str()))
+}
+
+/// Returns `true` if a failure is about the text of an error.
+fn is_of_messages(row: &Row) -> bool {
+    let is_named =
+        ["message", "the error of", "reports PJRT_Event_Await"].iter().any(|text| row.message.contains(text));
+    row.status == Status::Wrong
+        && is_named
+        && row.functions.iter().any(|called| called == "PJRT_Error_Message")
 }
 
 /// Returns `true` if the message of a failure says that callbacks do not receive errors, and the other check received none.
