@@ -367,6 +367,19 @@ pub(crate) unsafe fn after(
                     (*execute).device_complete_events.add(device).write(event(true));
                 }
             }
+            // A thread writes the bytes of a readback again after this number of milliseconds.
+            "written_again" if error.is_null() => {
+                let read = &*args.cast::<PJRT_Buffer_ToHostBuffer_Args>();
+                inner!(PJRT_Event_Await PJRT_Event_Await_Args { event: read.event });
+                let bytes = std::slice::from_raw_parts(read.dst.cast::<u8>(), read.dst_size).to_vec();
+                let (to, time) = (read.dst.expose_provenance(), number(words, 0) as u64);
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(time));
+                    // SAFETY: hosts of this example never free the memory that they read to.
+                    let to = ptr::with_exposed_provenance_mut::<u8>(to);
+                    ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+                });
+            }
             // The memory of the source is used for something else before the copy reads it.
             "free_source" if error.is_null() => {
                 read_as_zeros((*args.cast::<PJRT_Buffer_CopyToDevice_Args>()).dst_buffer);

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use super::checks::note_start;
 use super::harness::{
-    CLIENT, Check, Context, Finding, Finished, KEPT_ERROR, MISSED_CALLBACKS, Message, Sequences, Status,
-    send, upload_four,
+    CLIENT, Check, Context, Finding, Finished, KEPT_ERROR, KEPT_POINTER, MISSED_CALLBACKS, Message,
+    Sequences, Status, send, upload_four,
 };
 use super::list::checks;
 use super::options::ChildOptions;
 use super::process::TRIES;
 use crate::process::child::mark;
 use pjrt_testing::host::{
-    Error, Plugin, begin_period, limit_waiting, on_compilations, on_first_calls, returned_earlier,
-    take_called, take_refused_destroy, take_waits_in_vain, trace_calls,
+    Error, PASSED_OVERWRITTEN, Plugin, begin_period, limit_waiting, on_compilations, on_first_calls,
+    returned_earlier, take_called, take_refused_destroy, take_waits_in_vain, trace_calls,
 };
 
 /// Runs checks in the child process, and reports the outcome of each. Without checks, reports whether arrays are in the memory of
@@ -142,7 +142,7 @@ fn one(check: &Check, context: &Context) -> (Status, String) {
             Some(why) if check.name != CLIENT => {
                 (Status::NotApplicable, format!("no client can be created: {why}"))
             }
-            _ => (Status::Wrong, message),
+            _ => (Status::Wrong, with_kept_pointer(message)),
         },
         Ok(Err(Finding::Advice(message))) => (Status::Advice, message),
         Ok(Err(Finding::Unsupported(message))) => match context.why_no_client() {
@@ -159,5 +159,15 @@ fn one(check: &Check, context: &Context) -> (Status, String) {
                 .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             (Status::Wrong, format!("the check panicked: {}", text.unwrap_or_default()))
         }
+    }
+}
+
+/// Adds the reason to a message about a number whose bytes are those that the host writes over what it passed.
+fn with_kept_pointer(message: String) -> String {
+    let of = |bytes: [u8; 8]| [i64::from_le_bytes(bytes).to_string(), u64::from_le_bytes(bytes).to_string()];
+    let number = of([PASSED_OVERWRITTEN; 8]).into_iter().find(|number| message.contains(number));
+    match number {
+        Some(number) => format!("{}. {number} {KEPT_POINTER}", message.trim_end_matches('.')),
+        None => message,
     }
 }

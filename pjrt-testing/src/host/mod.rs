@@ -68,7 +68,7 @@ pub use lent::{read_error, take_error};
 pub use library::LoadError;
 pub use metadata::Metadata;
 pub use objects::{Device, DeviceDescription, Memory, MemoryStats, UserData};
-pub use passed::{PAST_END, keep_passed, with_terminated};
+pub use passed::{PASSED_OVERWRITTEN, PAST_END, keep_passed, with_terminated};
 pub use plugin::SlotArgs;
 pub use plugin::{ExtensionInfo, Plugin, SlotState};
 pub use profiler::Profiler;

@@ -23,7 +23,7 @@ use super::error::Error;
 use super::fence;
 
 /// The value of the bytes of copies after the call.
-const OVERWRITTEN: u8 = 0xA7;
+pub const PASSED_OVERWRITTEN: u8 = 0xA7;
 
 /// The bytes after the end of each text and list.
 pub const PAST_END: &str = "PAST_END";
@@ -327,7 +327,7 @@ impl Copies {
     fn overwrite(self) {
         let mut old = OLD.lock().unwrap_or_else(PoisonError::into_inner);
         for Block { mut memory, .. } in self.blocks {
-            memory.fill(u64::from_ne_bytes([OVERWRITTEN; 8]));
+            memory.fill(u64::from_ne_bytes([PASSED_OVERWRITTEN; 8]));
             old.1 += 8 * memory.len();
             old.0.push_back(memory);
         }
@@ -478,9 +478,9 @@ mod tests {
         });
         // SAFETY: the copies remain allocated for a while.
         unsafe {
-            assert_eq!(list.cast::<i64>().read(), i64::from_ne_bytes([OVERWRITTEN; 8]));
-            assert_eq!(indices.read(), i64::from_ne_bytes([OVERWRITTEN; 8]));
-            assert_eq!(location.cast::<u8>().read(), OVERWRITTEN);
+            assert_eq!(list.cast::<i64>().read(), i64::from_ne_bytes([PASSED_OVERWRITTEN; 8]));
+            assert_eq!(indices.read(), i64::from_ne_bytes([PASSED_OVERWRITTEN; 8]));
+            assert_eq!(location.cast::<u8>().read(), PASSED_OVERWRITTEN);
         }
         assert_eq!(arguments.map(<*mut PJRT_Buffer>::addr), [64, 128]);
         let option = PJRT_NamedValue {
@@ -497,7 +497,7 @@ mod tests {
         // SAFETY: the value is a text.
         let (text, _) = with_copies(&mut args, |args| unsafe { (*args.create_options).u.string_value });
         // SAFETY: the copies remain allocated for a while.
-        assert_eq!(unsafe { text.cast::<u8>().read() }, OVERWRITTEN);
+        assert_eq!(unsafe { text.cast::<u8>().read() }, PASSED_OVERWRITTEN);
     }
 
     #[test]
@@ -526,7 +526,7 @@ mod tests {
         });
         assert_eq!((seen, written), ((2, 1), None));
         assert_eq!((args.dims, args.buffer.is_null()), (dims.as_ptr(), false));
-        let garbage = i64::from_ne_bytes([OVERWRITTEN; 8]);
+        let garbage = i64::from_ne_bytes([PASSED_OVERWRITTEN; 8]);
         // SAFETY: the copies remain allocated for a while.
         assert_eq!(unsafe { (kept.0.read(), kept.1.read()) }, (garbage, garbage));
         assert_eq!((dims, order), ([2, 3], [1, 0]));

@@ -4,8 +4,8 @@ use super::pending::in_error;
 use super::program_text::with_main;
 use super::uses::{Objects, USES, Use, X};
 use crate::conform::harness::{
-    Check, Context, Finding, Source, Verdict, add_program, compile_add, ensure, f32_bytes, numbers, patience,
-    upload_four, upload_to,
+    Check, Context, Finding, NO_FAILURE, Source, Verdict, add_program, compile_add, ensure, f32_bytes,
+    numbers, patience, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -550,7 +550,7 @@ fn changes_nothing(context: &Context, way: &Way) -> Verdict {
 fn works_twice(context: &Context, is_donating: bool) -> Verdict {
     State::new(context, is_donating)?.is_as_before(false).map_err(|changed| {
         Finding::Wrong(format!(
-            "{changed}. No call failed before: the plugin probably changes objects when they are used"
+            "{changed}. {NO_FAILURE}: the plugin probably changes objects when they are used"
         ))
     })
 }

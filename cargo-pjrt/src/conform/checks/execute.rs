@@ -4,8 +4,9 @@ use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Context, Finding, NOT_THE_DEFAULT, Verdict, add_program, compile_add, described, ensure, equal,
-    f32_bytes, guarded, is_in_memory, is_on_device, numbers, patience, refused_with, upload_four, upload_to,
+    CHANGED_ARGUMENT, Context, Finding, NOT_THE_DEFAULT, Verdict, add_program, compile_add, described,
+    ensure, equal, f32_bytes, guarded, is_in_memory, is_on_device, numbers, patience, refused_with,
+    upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -434,7 +435,13 @@ fn arguments_stay(context: &Context) -> Verdict {
         .map_err(|refused| refused.error)?;
     launched.done[0].wait()?;
     equal("PJRT_Buffer_IsDeleted of the argument", x.is_deleted()?, false)?;
-    equal("the argument", numbers(&x)?, vec![1.0, 2.0, 3.0, 4.0])
+    let (after, before) = (numbers(&x)?, [1.0, 2.0, 3.0, 4.0]);
+    ensure!(
+        after == before,
+        "the first argument is {after:?} after an execution; expected {before:?}: {CHANGED_ARGUMENT}. The plugin probably writes \
+         the output to its memory"
+    );
+    Ok(())
 }
 
 fn independent(context: &Context) -> Verdict {

@@ -3,7 +3,8 @@
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, sums, with_main};
 use crate::conform::harness::{
-    Context, Finding, Verdict, described, ensure, equal, f32_bytes, numbers, patience, upload_four,
+    Context, Finding, OUT_OF_ORDER, Verdict, described, ensure, equal, f32_bytes, numbers, patience,
+    upload_four,
 };
 use crate::protobuf::hlo_tuple;
 use crate::requirements::Profile;
@@ -177,9 +178,7 @@ fn in_order(outputs: &[Buffer], expected: &[Vec<f32>]) -> Verdict {
         let other = expected.iter().position(|other| other == got);
         let cause = match other {
             Some(other) if is_permutation => {
-                format!(
-                    "these are the values of output {other}, and all values occur: the outputs are out of order"
-                )
+                format!("these are the values of output {other}, and all values occur: {OUT_OF_ORDER}")
             }
             Some(other) => format!(
                 "expected {wanted:?}; these are the values of output {other}, but the expected values occur nowhere: the plugin \

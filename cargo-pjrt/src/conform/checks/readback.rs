@@ -1,5 +1,7 @@
 //! Checks of transfers from devices to the host.
 
+use std::time::Duration;
+
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
@@ -82,6 +84,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer when dst_size=52 give dst=scratch",
     )
     .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed.")
+    .needed_by(ALL),
+    check(
+        "readback/not_written_after_its_event",
+        "When the event of a readback or of a raw copy is complete, the plugin does not write to the host's memory any more, not even the same bytes.",
+        not_written_later,
+        "PJRT_Buffer_ToHostBuffer when dst_size=4396 written_again 30",
+    )
+    .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed: the host frees or reuses the memory then.")
     .needed_by(ALL),
     check(
         "readback/nothing_else_is_written",
@@ -257,6 +267,39 @@ fn event_comes(context: &Context) -> Verdict {
         "the event does not complete, or completes with an error"
     );
     equal("the bytes when the event was complete", bytes.bytes(), (1..=52).collect())
+}
+
+fn not_written_later(context: &Context) -> Verdict {
+    const FILL: u8 = 0x5A;
+    const WAIT: Duration = Duration::from_millis(60);
+    let client = context.client()?;
+    let mut destinations = Vec::new();
+    for len in [1, 1099, 1 << 12] {
+        let (bytes, dims) = ([1, 2, 3, 4].repeat(len), [len as i64]);
+        let host = HostArray::new(&bytes, ElementType::S32, &dims);
+        let array = client.upload(&host, Some(client.device()?), None)?.buffer;
+        let (memory, event) = array.start_read(4 * len, &CopyLayout::Unsaid)?;
+        destinations.push(("a readback", memory, event));
+        if let Ok((memory, event)) = array.start_read_raw(0, 4 * len) {
+            destinations.push(("a raw copy", memory, event));
+        }
+    }
+    for (_, memory, event) in &destinations {
+        event.wait()?;
+        memory.fill(FILL);
+    }
+    std::thread::sleep(WAIT);
+    for (what, memory, _) in &destinations {
+        let bytes = memory.bytes();
+        let changed = bytes.iter().filter(|byte| **byte != FILL).count();
+        ensure!(
+            changed == 0,
+            "{changed} of the {} bytes that {what} had written changed after its event was complete, and after the host had \
+             written to them: the plugin probably writes to the host's memory again later, for example on another thread",
+            bytes.len()
+        );
+    }
+    Ok(())
 }
 
 fn exact(context: &Context) -> Verdict {

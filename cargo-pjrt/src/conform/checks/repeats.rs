@@ -8,7 +8,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::in_error;
 use super::program_text::{compiled, launch, sums};
 use crate::conform::harness::{
-    Context, Expected, Finding, ONE_DEVICE, Verdict, add_program, ensure, f32_bytes, numbers, upload_four,
+    Context, EARLIER_ARGUMENT, Expected, Finding, ONE_DEVICE, Verdict, add_program, ensure, f32_bytes,
+    numbers, upload_four,
 };
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -72,6 +73,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "A program of a scalar, a vector and a matrix, and one of an integer, use the arguments of each run.",
         several_ranks,
         "PJRT_LoadedExecutable_Execute when options>launch_id=608 first_arguments",
+    )
+    .header(EXECUTE, EXECUTE_TEXT)
+    .needed_by(ALL),
+    check(
+        "repeats/arguments_that_stay",
+        "A program that returns its two arguments returns those of each run, although the host keeps the arrays that it passed in earlier runs.",
+        living_arguments,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=986 first_arguments",
     )
     .header(EXECUTE, EXECUTE_TEXT)
     .needed_by(ALL),
@@ -377,6 +386,41 @@ fn several_ranks(context: &Context) -> Verdict {
         }
     }
     of_integers(&client)
+}
+
+fn living_arguments(context: &Context) -> Verdict {
+    const ARRAYS: usize = 5;
+    // The numbers of the arrays that are passed in each run: one or both differ from those of the run before.
+    const RUNS: [[usize; 2]; 10] =
+        [[0, 1], [0, 2], [3, 2], [3, 4], [0, 4], [1, 0], [1, 0], [2, 3], [4, 4], [0, 1]];
+    let client = context.client()?;
+    let ty = "4xf32";
+    let text = sums(&[ty, ty], &[("%p0", "%p0", ty), ("%p1", "%p1", ty)]);
+    let program = compiled(&client, &text, &CompileOptions::default())?;
+    let value = |number: usize| 10.0 * (number + 1) as f32;
+    let arrays = (0..ARRAYS).map(|number| upload_four(&client, &[value(number); 4]));
+    let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
+    for (run, passed) in RUNS.into_iter().enumerate() {
+        let launched = launch(&program, &passed.map(|number| &arrays[number]), 986)?;
+        for (index, output) in launched.outputs_of(0, 2)?.iter().enumerate() {
+            let (got, expected) = (numbers(output)?, [2.0 * value(passed[index]); 4]);
+            let is_of = |earlier: &usize| got == [2.0 * value(RUNS[*earlier][index]); 4];
+            let cause = match (0..run).rev().find(is_of) {
+                Some(earlier) => format!(
+                    "it is {EARLIER_ARGUMENT} {}, and still holds: the plugin probably keeps the arguments of an earlier run, or \
+                     their addresses",
+                    earlier + 1
+                ),
+                None => "the plugin probably mixes up the arguments".to_owned(),
+            };
+            ensure!(
+                got == expected,
+                "run {} of a program that doubles its arguments: output {index} is {got:?}; expected {expected:?}; {cause}",
+                run + 1
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Runs a program of an integer, which may be the number of rounds of a loop or the start of a slice.

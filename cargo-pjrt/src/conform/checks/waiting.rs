@@ -8,8 +8,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Expected, Finding, Verdict, add_program, compile_add, described, ensure, equal, f32_bytes,
-    numbers, patience, performing, upload_four,
+    COMPLETE_FROM_THE_START, Context, Expected, Finding, Verdict, add_program, compile_add, described,
+    ensure, equal, f32_bytes, numbers, patience, performing, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -288,7 +288,7 @@ fn not_yet(client: &Client, event: &Event, what: &str, pending: Pending) -> Verd
     let _array = pending.provide(client, &[2.0; 4])?;
     ensure!(
         !ready,
-        "{what} is ready before the host provided an argument of the execution; the plugin probably returns events that \
+        "{what} {COMPLETE_FROM_THE_START}; the plugin probably returns events that \
          are complete from the start. {what} becomes ready once the execution is complete, and hosts free what the \
          execution uses then"
     );

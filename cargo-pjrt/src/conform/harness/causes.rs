@@ -20,6 +20,31 @@ pub(crate) const KEPT_ERROR: &str = "the plugin probably keeps the error of a ca
 pub(crate) const LEAKED_OUTPUT: &str = "PJRT_Buffer_Destroy of an output of PJRT_LoadedExecutable_Execute probably does not free \
                                         its memory";
 
+/// The words about an execution that writes to an array of the host, which many checks notice.
+pub(crate) const CHANGED_ARGUMENT: &str =
+    "the execution changed an argument that the program does not donate";
+
+/// The words about outputs in the order of another list, which many checks notice.
+pub(crate) const OUT_OF_ORDER: &str = "the outputs are out of order";
+
+/// The words about the event of an execution that is complete at once, which many checks notice.
+pub(crate) const COMPLETE_FROM_THE_START: &str =
+    "is ready before the host provided an argument of the execution";
+
+/// The words about an execution with an argument of an earlier one, which many checks notice.
+pub(crate) const EARLIER_ARGUMENT: &str = "that of the array which the host passed in run";
+
+/// The words about a readback that is complete before its bytes are there, which many checks notice.
+pub(crate) const BYTES_COME_LATER: &str =
+    "it was complete before it had written all bytes: some changed later";
+
+/// The words about a plugin that refers to an array or a struct of its caller after the call.
+pub(crate) const KEPT_POINTER: &str = "is what the host writes over the arrays that it passed, after the call: the plugin keeps a \
+                                       pointer to such an array, and must copy its elements";
+
+/// The words of a message about objects that are wrong without the failed call after which the check looked at them.
+pub(crate) const NO_FAILURE: &str = "No call failed before";
+
 /// The words about a plugin that returns a program which it has compiled for another text, which many checks notice.
 pub(crate) const EARLIER_PROGRAM: &str = "returns an earlier program";
 

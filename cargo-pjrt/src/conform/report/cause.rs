@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::Row;
 use super::explanation::{
-    ALONE, explains, fails_everywhere, function, is_indirect, is_only_an_error, names_a_cause,
+    ALONE, explains, fails_everywhere, function, is_indirect, is_only_an_error, is_pervasive, names_a_cause,
     names_its_field, names_its_function, observer, quotes,
 };
 use crate::conform::harness::{
@@ -85,6 +85,8 @@ fn group_failures(rows: &mut [Row], checks: &[Check]) {
                 names_its_function(row, checks),
                 names_its_field(row, checks),
                 checks.iter().find(|check| check.name == row.name).map(|check| check.needed_by.len()),
+                // Of several messages that name one fault, the shortest one guesses least.
+                Reverse(if is_pervasive(row) { row.message.len() } else { 0 }),
                 Reverse(row.functions.len()),
             )
         };

@@ -2,11 +2,12 @@
 
 use super::Row;
 use crate::conform::harness::{
-    ACCORDING_TO, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, EARLIER_PROGRAM, FREED_IN_USE,
-    FREED_WHILE_HELD, HAZARD, KEPT_ERROR, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION,
-    LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NO_HAZARD, NOT_CALLED,
-    NOT_THE_DEFAULT, OFFSET_IGNORED, ONE_MESSAGE, RIGHT_ON_ANOTHER, STALE, Source, Status, TOO_EARLY,
-    UNKNOWN, matches, runs_again,
+    ACCORDING_TO, BYTES_COME_LATER, CHANGED_ARGUMENT, COMPLETE_FROM_THE_START, CONVERTED, Check,
+    DEVICE_CONTRADICTED, DIFFER, DURING, EARLIER_ARGUMENT, EARLIER_PROGRAM, FREED_IN_USE, FREED_WHILE_HELD,
+    HAZARD, KEPT_ERROR, KEPT_POINTER, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION,
+    LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NO_FAILURE, NO_HAZARD,
+    NOT_CALLED, NOT_THE_DEFAULT, OFFSET_IGNORED, ONE_MESSAGE, OUT_OF_ORDER, RIGHT_ON_ANOTHER, STALE, Source,
+    Status, TOO_EARLY, UNKNOWN, matches, runs_again,
 };
 use pjrt_testing::host::ElementType;
 
@@ -28,12 +29,12 @@ use pjrt_testing::host::ElementType;
 /// * the message of the first is the error of a function that fails in almost every check, and that of the second contains it,
 /// * the first says that callbacks [receive no errors](LOST_BY_CALLBACK), and the second received success instead of one,
 /// * the first says that a function [answers for an earlier object](STALE), and the second called this function,
-/// * the first says that operations do not [wait for each other](HAZARD), or that an event is [complete too early](TOO_EARLY), and
-///   the second found wrong values,
+/// * the first names a fault that makes many values [wrong](PERVASIVE), and the second found wrong values after it had called the
+///   function,
+/// * a control of the second showed that it is not about what the check tests, and the first names a cause,
 /// * the first says that an event is [never complete](NEVER_COMPLETE), and the second waited for one in vain,
 ///   or exceeded the time limit,
-/// * the first says that the plugin returns an [earlier program](EARLIER_PROGRAM) and the second compiled one, or that it keeps the
-///   messages of all errors in [one place](ONE_MESSAGE) and the second is about a message,
+/// * the first says that the plugin keeps the messages of all errors in [one place](ONE_MESSAGE), and the second is about a message,
 /// * the first says that one device computes wrong numbers and [another one does not](RIGHT_ON_ANOTHER), and the second is about
 ///   devices,
 /// * both are checks that run other checks again with the same variation, such as another thread,
@@ -73,10 +74,11 @@ pub(super) fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: 
     // One function that hangs makes many checks hang, each of which would fail for this reason alone.
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
     same || is_stale
-        || check.is_some_and(|check| is_of_order(cause, check, other))
-        || cause.message.contains(EARLIER_PROGRAM) && is_of_programs(other)
+        || check.is_some_and(|check| is_of_values(cause, check, other))
         || cause.message.contains(ONE_MESSAGE) && is_of_messages(other)
-        || other.message.contains(NO_HAZARD) && !is_indirect(&cause.name) && names_a_cause(&cause.message)
+        || [NO_HAZARD, NO_FAILURE].iter().any(|control| other.message.contains(control))
+            && !is_indirect(&cause.name)
+            && names_a_cause(&cause.message)
         || cause.message.contains(NEVER_COMPLETE)
             && (other.status == Status::TimedOut || other.message.contains("not complete"))
         || is_lost
@@ -108,22 +110,31 @@ fn is_stale(cause: &Row, other: &Row) -> bool {
         && function.is_some_and(|name| other.functions.iter().any(|called| called == name))
 }
 
-/// Returns `true` if the message of a failure says that operations do not wait for each other, or that an event is complete too
-/// early, and the other check found wrong values after it had called the function. What it says of the cause may be wrong then.
-fn is_of_order(cause: &Row, check: &Check, other: &Row) -> bool {
-    let is_of_order = |row: &Row| [HAZARD, TOO_EARLY].iter().any(|text| row.message.contains(text));
-    is_of_order(cause)
-        && !is_of_order(other)
-        && !is_indirect(&cause.name)
+/// Phrases of messages about faults that make the values wrong which other checks find after they called the function. What these
+/// checks say of the cause may be wrong then.
+const PERVASIVE: &[&str] = &[
+    HAZARD,
+    TOO_EARLY,
+    BYTES_COME_LATER,
+    CHANGED_ARGUMENT,
+    OUT_OF_ORDER,
+    COMPLETE_FROM_THE_START,
+    EARLIER_ARGUMENT,
+    EARLIER_PROGRAM,
+];
+
+/// Returns `true` if the message of a failure names a fault that makes many values wrong.
+pub(super) fn is_pervasive(row: &Row) -> bool {
+    PERVASIVE.iter().any(|text| row.message.contains(text)) && !is_indirect(&row.name)
+}
+
+/// Returns `true` if a failure may follow from a fault that makes many values wrong.
+fn is_of_values(cause: &Row, check: &Check, other: &Row) -> bool {
+    is_pervasive(cause)
+        && !is_pervasive(other)
         && other.status == Status::Wrong
         && !is_only_an_error(&other.message)
         && other.functions.iter().any(|called| called == function(check))
-}
-
-/// Returns `true` if a failure may follow from another program than the one that the check compiled.
-fn is_of_programs(row: &Row) -> bool {
-    let compiles = ["PJRT_Client_Compile", "PJRT_Executable_DeserializeAndLoad"];
-    row.status == Status::Wrong && row.functions.iter().any(|called| compiles.contains(&called.as_str()))
 }
 
 /// Returns `true` if a failure is about the text of an error.
@@ -185,6 +196,12 @@ const FAULTS: &[&str] = &[
     "the layout was ignored",
     "the strides were ignored",
     TOO_EARLY,
+    BYTES_COME_LATER,
+    KEPT_POINTER,
+    CHANGED_ARGUMENT,
+    OUT_OF_ORDER,
+    EARLIER_PROGRAM,
+    EARLIER_ARGUMENT,
     FREED_IN_USE,
     "includes a terminating zero byte",
     "are the kit's initial bytes: the plugin did not write them",
