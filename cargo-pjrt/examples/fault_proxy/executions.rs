@@ -351,11 +351,6 @@ pub(crate) unsafe fn after(
             "lose_event" if error.is_null() && !(*execute).device_complete_events.is_null() => {
                 (*execute).device_complete_events.add(number(words, 0)).write(event(false));
             }
-            // The events of the first two devices are one object.
-            "same_event" if error.is_null() && !(*execute).device_complete_events.is_null() => {
-                let events = (*execute).device_complete_events;
-                events.add(1).write(events.read());
-            }
             // The events complete without an error before the execution ends; those of all devices, or
             // of the one that a number names.
             "early_events" if error.is_null() && !(*execute).device_complete_events.is_null() => {

@@ -170,12 +170,6 @@ impl Event {
         Ok(if failed { Err("it returned an error".to_owned()) } else { Ok(()) })
     }
 
-    /// Returns `true` if both are the same object, which would then be destroyed twice.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.raw == other.raw
-    }
-
     /// Waits until the event is complete (`PJRT_Event_Await`).
     ///
     /// # Errors

@@ -137,14 +137,6 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
     .used_by(&[Profile::Jax]),
     check(
-        "devices/an_own_event_for_each",
-        "The events of two devices of an execution are two objects: the host destroys each of them.",
-        own_events,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=985 same_event",
-    )
-    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "The caller is responsible for calling PJRT_Event_Destroy on the returned PJRT_Event*s.")
-    .needed_by(&[Profile::Jax]),
-    check(
         "devices/each_event_waits",
         "The event of each device of an execution does not complete while the argument of this device has no data.",
         each_event_waits,
@@ -505,28 +497,6 @@ fn events(context: &Context) -> Verdict {
         );
     }
     Ok(())
-}
-
-fn own_events(context: &Context) -> Verdict {
-    let client = context.client()?;
-    let devices = two(&client)?;
-    let executable = replicated(&client, &devices)?;
-    let x = upload_to(&client, &[1.0; 4], devices[0])?.buffer;
-    let y = upload_to(&client, &[2.0; 4], devices[1])?.buffer;
-    let mut done = launch_on_all(&executable, &[vec![&x; 2], vec![&y; 2]], 985)?.done;
-    let last = done.pop();
-    match (done.first(), last) {
-        (Some(first), Some(last)) if first.is_same(&last) => {
-            // It is not destroyed twice, so that the process survives.
-            std::mem::forget(last);
-            Err(Finding::Wrong(
-                "the events of both devices of an execution are the same PJRT_Event, which the host destroys twice: the plugin probably \
-                 returns the event of the whole execution for each device"
-                    .to_owned(),
-            ))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn each_event_waits(context: &Context) -> Verdict {

@@ -5,8 +5,8 @@ use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, sums, with_main};
 use crate::conform::harness::{
-    Context, EARLIER_PROGRAM, Finding, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers,
-    risky, upload_four,
+    CHANGED_ARGUMENT, Context, EARLIER_PROGRAM, Finding, Verdict, add_program, compile_add, ensure, equal,
+    f32_bytes, numbers, risky, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -292,6 +292,7 @@ fn programs_of_one_name(context: &Context) -> Verdict {
     let (x, y) = (upload_four(&client, &[1.0; 4])?, upload_four(&client, &[10.0; 4])?);
     for (program, sum) in programs.iter().zip([2.0, 11.0, 20.0]) {
         let got = numbers(program.run(&[&x, &y])?.output(0, 0)?)?;
+        keeps(&x, 1.0)?;
         ensure!(
             got == [sum; 4],
             "the sum is {got:?}; expected {:?}. The program was compiled after others of the same name and length; the plugin \
@@ -315,9 +316,20 @@ fn of_constants(client: &Client) -> Result<[(LoadedExecutable, f32); 3], Finding
     Ok([compile(1.0)?, compile(2.0)?, compile(3.0)?])
 }
 
+/// Fails if an execution changed its argument, which explains wrong results of the next ones.
+fn keeps(argument: &Buffer, value: f32) -> Verdict {
+    let after = numbers(argument)?;
+    ensure!(
+        after == [value; 4],
+        "the argument of an execution is {after:?} afterwards; expected {value} everywhere: {CHANGED_ARGUMENT}"
+    );
+    Ok(())
+}
+
 /// Checks that a program adds its constant to an array of tens.
 fn adds(program: &LoadedExecutable, x: &Buffer, value: f32, what: &str, cause: &str) -> Verdict {
     let got = numbers(program.run(&[x])?.output(0, 0)?)?;
+    keeps(x, 10.0)?;
     ensure!(
         got == [10.0 + value; 4],
         "{what}, which adds {value} to 10, returns {got:?}. The plugin probably {cause}"

@@ -79,14 +79,14 @@ fn group_failures(rows: &mut [Row], checks: &[Check]) {
             let row = &rows[*cause];
             (
                 echoes.len(),
+                // Of several messages that name one fault, the shortest one guesses least.
+                is_pervasive(row).then_some(Reverse(row.message.len())),
                 !row.message.contains(ALONE),
                 !is_indirect(&row.name),
                 !is_only_an_error(&row.message),
                 names_its_function(row, checks),
                 names_its_field(row, checks),
                 checks.iter().find(|check| check.name == row.name).map(|check| check.needed_by.len()),
-                // Of several messages that name one fault, the shortest one guesses least.
-                Reverse(if is_pervasive(row) { row.message.len() } else { 0 }),
                 Reverse(row.functions.len()),
             )
         };

@@ -76,9 +76,7 @@ pub(super) fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: 
     same || is_stale
         || check.is_some_and(|check| is_of_values(cause, check, other))
         || cause.message.contains(ONE_MESSAGE) && is_of_messages(other)
-        || [NO_HAZARD, NO_FAILURE].iter().any(|control| other.message.contains(control))
-            && !is_indirect(&cause.name)
-            && names_a_cause(&cause.message)
+        || is_refuted(other) && !is_indirect(&cause.name) && names_a_cause(&cause.message)
         || cause.message.contains(NEVER_COMPLETE)
             && (other.status == Status::TimedOut || other.message.contains("not complete"))
         || is_lost
@@ -125,7 +123,12 @@ const PERVASIVE: &[&str] = &[
 
 /// Returns `true` if the message of a failure names a fault that makes many values wrong.
 pub(super) fn is_pervasive(row: &Row) -> bool {
-    PERVASIVE.iter().any(|text| row.message.contains(text)) && !is_indirect(&row.name)
+    PERVASIVE.iter().any(|text| row.message.contains(text)) && !is_indirect(&row.name) && !is_refuted(row)
+}
+
+/// Returns `true` if a control of the check showed that the failure is not about what the check tests.
+fn is_refuted(row: &Row) -> bool {
+    [NO_HAZARD, NO_FAILURE].iter().any(|control| row.message.contains(control))
 }
 
 /// Returns `true` if a failure may follow from a fault that makes many values wrong.
