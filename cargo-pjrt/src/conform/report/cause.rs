@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::Row;
 use super::explanation::{
-    ALONE, explains, fails_everywhere, function, is_indirect, is_only_an_error, is_pervasive, names_a_cause,
-    names_its_field, names_its_function, observer, quotes,
+    ALONE, explains, fails_everywhere, function, is_indirect, is_only_an_error, is_pervasive, name_one_fault,
+    names_a_cause, names_its_field, names_its_function, observer, quotes,
 };
 use crate::conform::harness::{
     CLIENT, CONVERTED, Check, DURING, INITIALIZES, LAYOUT_IGNORED, PAST_THE_END, STRIDES_IGNORED, Status,
@@ -79,8 +79,7 @@ fn group_failures(rows: &mut [Row], checks: &[Check]) {
             let row = &rows[*cause];
             (
                 echoes.len(),
-                // Of several messages that name one fault, the shortest one guesses least.
-                is_pervasive(row).then_some(Reverse(row.message.len())),
+                is_pervasive(row),
                 !row.message.contains(ALONE),
                 !is_indirect(&row.name),
                 !is_only_an_error(&row.message),
@@ -129,7 +128,15 @@ fn blame_observer(rows: &mut [Row], checks: &[Check], cause: usize, echoes: &[us
 fn led_by_an_exact_one(rows: &[Row], (cause, mut echoes): (usize, Vec<usize>)) -> (usize, Vec<usize>) {
     let is_exact = |at: &usize| EXACT.iter().any(|fault| rows[*at].message.contains(fault));
     let exact = || echoes.iter().position(|at| is_exact(at) && !is_indirect(&rows[*at].name));
-    let Some(at) = exact().filter(|_| !is_exact(&cause)) else { return (cause, echoes) };
+    // Of several messages that name one fault, the shortest one guesses least.
+    let len = |at: usize| rows[at].message.len();
+    let same =
+        |at: &usize| is_pervasive(&rows[*at]) && name_one_fault(&rows[cause].message, &rows[*at].message);
+    let shortest = || {
+        let at = (0..echoes.len()).filter(|at| same(&echoes[*at])).min_by_key(|at| len(echoes[*at]))?;
+        (len(echoes[at]) < len(cause)).then_some(at)
+    };
+    let Some(at) = exact().filter(|_| !is_exact(&cause)).or_else(shortest) else { return (cause, echoes) };
     let exact = std::mem::replace(&mut echoes[at], cause);
     (exact, echoes)
 }

@@ -217,7 +217,7 @@ const FAULTS: &[&str] = &[
 ];
 
 /// Returns `true` if both messages name the same fault.
-fn name_one_fault(first: &str, second: &str) -> bool {
+pub(super) fn name_one_fault(first: &str, second: &str) -> bool {
     FAULTS.iter().any(|fault| first.contains(fault) && second.contains(fault))
 }
 
