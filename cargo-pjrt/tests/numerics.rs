@@ -131,7 +131,8 @@ fn a_program_that_ends_the_process_is_named_and_the_others_run() {
 #[test]
 fn programs_that_hang_have_shorter_and_shorter_time_limits() {
     let mut command = with_fault("numerics", "PJRT_Client_Compile call 2 hang");
-    let output = command.args(["--op=add", "--element=f32", "--timeout=4", "--json"]).arg(faulty()).output().unwrap();
+    let output =
+        command.args(["--op=add", "--element=f32", "--timeout=4", "--json"]).arg(faulty()).output().unwrap();
     let report = report(&output);
     let hung: Vec<&Row> = report.rows.iter().filter(|row| row.status == Status::TimedOut).collect();
     assert!(hung.len() > 1, "{report:?}");

@@ -364,7 +364,9 @@ impl<B: Send + Sync + 'static> Execution<B> {
 
     /// Returns the devices that the execution runs on, in the order of the lists of inputs and outputs. They are usually all
     /// addressable devices for which the program was loaded. If the host launches the devices separately, there is one
-    /// device.
+    /// device. It can be one that is not in the assignment of [`PjrtClient::load`](crate::PjrtClient::load) if the program was compiled
+    /// as [portable](crate::CompileOptions::compile_portable_executable), so what a program keeps on a device, such as constants, is
+    /// created when it is first executed there.
     #[must_use]
     pub fn devices(&self) -> &[DeviceId] {
         &self.0.job.devices

@@ -78,7 +78,8 @@ impl MemoryPool {
     }
 
     /// Creates the pool of a memory that the commands of several queues use, or those of a driver's own queue. `submitted`
-    /// returns an event that completes when all commands that were submitted so far to any of these queues were executed.
+    /// returns an event that completes when all commands that were submitted so far to any of these queues were executed. Its error is
+    /// ignored.
     ///
     /// The queues have no order among each other, so every command that is the first to write to a block waits for
     /// [`Block::free_since`], and a command that overwrites a donated array waits for [`submitted`](Self::submitted). The
