@@ -212,10 +212,12 @@ fn conform() -> Result<Outcome> {
         (&libraries.tutorial, None, shared),
         (&libraries.accelerator, None, shared),
         (&libraries.mlir, None, shared),
+        (&libraries.hello, None, shared),
         (&libraries.refcpu, Some("1"), shared),
+        // As users run it by default, with each check in a process of its own.
+        (&libraries.refcpu, None, &[]),
     ];
-    let as_users = [&libraries.hello, &libraries.refcpu].map(|library| (library, None, &[][..]));
-    for (library, opaque, arguments) in plugins.into_iter().chain(steps).chain(as_users) {
+    for (library, opaque, arguments) in plugins.into_iter().chain(steps) {
         let opaque = opaque.map(|value| ("REFCPU_OPAQUE", value));
         println!(
             "cargo pjrt conform {}{}",
