@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::entry::{ALL, Entry, check};
 use super::properties::type_name;
 use crate::conform::harness::{
-    Context, Finding, Message, Verdict, ensure, equal, refused, refused_with, send,
+    Context, Finding, Message, SAME_ID, Verdict, ensure, equal, refused, refused_with, send,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, CreateOption, ElementType, NamedValue, Topology, Value};
@@ -542,7 +542,7 @@ fn ids(context: &Context) -> Verdict {
     for device in client.devices()? {
         let id = device.description()?.id()?;
         ensure!(id >= 0, "a device has the id {id}");
-        ensure!(seen.insert(id), "two devices have the id {id}");
+        ensure!(seen.insert(id), "{SAME_ID} {id}");
     }
     Ok(())
 }

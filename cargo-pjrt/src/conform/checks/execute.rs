@@ -436,6 +436,7 @@ fn arguments_stay(context: &Context) -> Verdict {
     launched.done[0].wait()?;
     equal("PJRT_Buffer_IsDeleted of the argument", x.is_deleted()?, false)?;
     let (after, before) = (numbers(&x)?, [1.0, 2.0, 3.0, 4.0]);
+    equal("the number of elements of the argument", after.len(), before.len())?;
     ensure!(
         after == before,
         "the first argument is {after:?} after an execution; expected {before:?}: {CHANGED_ARGUMENT}. The plugin probably writes \

@@ -137,10 +137,9 @@ fn has_own(array: &Buffer, index: usize, what: &str) -> Verdict {
 fn has_error(array: &Buffer, error: (Code, &str), what: &str) -> Verdict {
     match array.ready()?.on_ready()?.wait(patience()) {
         Some(Err(got)) if got.code == error.0 && got.message.contains(error.1) => Ok(()),
-        None => Err(Finding::Wrong(format!(
-            "{what}, which failed, is not ready after {limit:?}",
-            limit = patience()
-        ))),
+        None => {
+            Err(Finding::Wrong(format!("{what} is not ready {limit:?} after it failed", limit = patience())))
+        }
         Some(got) => Err(Finding::Wrong(format!(
             "{what} completed with {got}; expected its own error {}: {}",
             error.0,

@@ -319,6 +319,7 @@ fn of_constants(client: &Client) -> Result<[(LoadedExecutable, f32); 3], Finding
 /// Fails if an execution changed its argument, which explains wrong results of the next ones.
 fn keeps(argument: &Buffer, value: f32) -> Verdict {
     let after = numbers(argument)?;
+    equal("the number of elements of an argument", after.len(), 4)?;
     ensure!(
         after == [value; 4],
         "the argument of an execution is {after:?} afterwards; expected {value} everywhere: {CHANGED_ARGUMENT}"

@@ -2,7 +2,9 @@
 
 use super::devices::others;
 use super::entry::{ALL, Entry, check};
-use crate::conform::harness::{Context, Finding, ONE_DEVICE, Sample, Verdict, equal, for_each_size};
+use crate::conform::harness::{
+    Context, Finding, ONE_DEVICE, READBACK_SIZE, Sample, Verdict, equal, for_each_size,
+};
 use crate::requirements::Profile;
 use pjrt_testing::host::{
     Buffer, Client, CopyLayout, Error, HostArray, HostMemory, Layout, Semantics, ViewMemory,
@@ -154,7 +156,7 @@ fn readback(context: &Context) -> Verdict {
     let client = context.client()?;
     for_each_size(&client, |sample| {
         let buffer = upload(&client, sample)?;
-        equal("the size of a readback", buffer.host_size(&CopyLayout::Unsaid)?, sample.bytes.len())?;
+        equal(READBACK_SIZE, buffer.host_size(&CopyLayout::Unsaid)?, sample.bytes.len())?;
         let layout = CopyLayout::Layout(Layout::dense(1));
         sample.check("a readback", &buffer.read_into(sample.bytes.len(), &layout)?)
     })

@@ -24,6 +24,12 @@ pub(crate) const LEAKED_OUTPUT: &str = "PJRT_Buffer_Destroy of an output of PJRT
 pub(crate) const CHANGED_ARGUMENT: &str =
     "the execution changed an argument that the program does not donate";
 
+/// The words about the number of bytes that a readback needs, on which most readbacks depend.
+pub(crate) const READBACK_SIZE: &str = "the size of a readback";
+
+/// The words about ids that do not tell devices from each other, which many checks notice.
+pub(crate) const SAME_ID: &str = "two devices have the id";
+
 /// The words about outputs in the order of another list, which many checks notice.
 pub(crate) const OUT_OF_ORDER: &str = "the outputs are out of order";
 
