@@ -13,8 +13,9 @@ use crate::process::child::{Prints, Received, Worker};
 use crate::process::interrupt;
 use crate::process::progress::Progress;
 
-/// The number of programs that exceed the time limit before the rest is not run.
+/// The numbers of programs that exceed the time limit, and that end the process, before the rest is not run.
 const HUNG: usize = 40;
+const CRASHED: usize = 100;
 
 /// The shortest time limit.
 const LEAST: Duration = Duration::from_secs(2);
@@ -41,10 +42,11 @@ pub fn numerics(options: &Options, program: &Path) -> Result<Report, String> {
     let mut stopped = None;
     while rows.len() < cases.len() && stopped.is_none() {
         run_from(options, program, &cases, &mut rows, &mut progress)?;
-        let hung = rows.iter().filter(|row| row.status == Status::TimedOut).count();
+        let count = |status| rows.iter().filter(|row| row.status == status).count();
         stopped = match () {
             () if interrupt::is_requested() => Some("a signal asked it to end".to_owned()),
-            () if hung == HUNG => Some(format!("{HUNG} programs exceeded the time limit")),
+            () if count(Status::TimedOut) == HUNG => Some(format!("{HUNG} programs exceeded the time limit")),
+            () if count(Status::Crashed) == CRASHED => Some(format!("{CRASHED} programs ended the process")),
             () => None,
         };
     }

@@ -1,4 +1,5 @@
-//! Checks of hazards: operations that different queues of a device perform on the same memory take effect in the order of the calls.
+//! Checks of hazards: operations that different queues of a device perform on the same memory take effect in the order of the
+//! calls.
 //!
 //! Each check keeps one queue busy with operations on large arrays. What comes last in it is then still in progress when an
 //! operation in another queue, which does not wait, reads or writes the same memory.
@@ -10,12 +11,13 @@ use super::arrays::{FIRST, Floats, OTHER, launch};
 use super::entry::{ALL, Entry, check};
 use super::program_text::{self, compiled, sums, with_main};
 use crate::conform::harness::{
-    Context, Expected, FREED_IN_USE, Finding, HAZARD, NO_HAZARD, Verdict, f32_bytes, patience, performing,
+    Context, Expected, FREED_IN_USE, Finding, HAZARD, NO_HAZARD, Verdict, ensure, f32_bytes, patience,
+    performing,
 };
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, CopyLayout, ElementType, Error, Event, FutureCopy, HostArray, HostMemory,
-    LoadedExecutable, Memory,
+    LoadedExecutable, Memory, Uploaded,
 };
 
 const DELETE: &str = "PJRT_Buffer_Delete";
@@ -148,13 +150,13 @@ impl InProgress {
 }
 
 /// An array of zeros, and the programs for arrays of its size.
-struct Sized {
+struct OfSize {
     size: usize,
     zeros: Buffer,
     sum: LoadedExecutable,
 }
 
-impl Sized {
+impl OfSize {
     fn new(client: &Client, len: usize) -> Result<Self, Finding> {
         let bytes = vec![0; 4 * len];
         let dims = [len as i64];
@@ -194,12 +196,12 @@ fn last_memory(client: &Client) -> Result<Memory<'_>, Error> {
 /// The number of large operations that keep a queue busy.
 const BUSY: usize = 4;
 
-/// What the cases of a check use.
-struct Device<'c> {
+/// The arrays and programs that the cases of a check use.
+struct Fixture<'c> {
     client: &'c Client,
     floats: Floats<'c>,
-    small: Sized,
-    large: Sized,
+    small: OfSize,
+    large: OfSize,
     /// The bytes of a large array.
     bytes: Vec<u8>,
     /// The arrays [`FIRST`] and [`OTHER`], on the first device and on the last one.
@@ -207,7 +209,7 @@ struct Device<'c> {
     has_others: bool,
 }
 
-impl<'c> Device<'c> {
+impl<'c> Fixture<'c> {
     fn new(client: &'c Client, len: usize) -> Result<Self, Finding> {
         const MOST: i64 = 1 << 19;
         // The arrays that exist at the same time fit into a part of the device's memory.
@@ -226,8 +228,8 @@ impl<'c> Device<'c> {
             client,
             arrays,
             floats,
-            small: Sized::new(client, len)?,
-            large: Sized::new(client, large)?,
+            small: OfSize::new(client, len)?,
+            large: OfSize::new(client, large)?,
             bytes: vec![0; 4 * large],
             has_others: client.addressable_devices()?.len() > 1,
         })
@@ -283,10 +285,7 @@ impl<'c> Device<'c> {
         match writer {
             Writer::Upload => {
                 let device = self.client.device()?;
-                let upload = || {
-                    let uploaded = self.client.upload(&array, Some(device), None)?;
-                    Ok::<_, Error>((uploaded.buffer, uploaded.done, uploaded.memory))
-                };
+                let upload = || self.client.upload(&array, Some(device), None);
                 let uploads = (0..BUSY).map(|_| upload()).collect::<Result<_, _>>()?;
                 Ok(Busy { size: self.bytes.len(), reads: Vec::new(), uploads })
             }
@@ -325,7 +324,7 @@ impl<'c> Device<'c> {
 struct Busy {
     size: usize,
     reads: Vec<InProgress>,
-    uploads: Vec<(Buffer, Event, HostMemory)>,
+    uploads: Vec<Uploaded>,
 }
 
 impl Busy {
@@ -333,16 +332,16 @@ impl Busy {
         for read in self.reads {
             read.finish(self.size)?;
         }
-        for (array, done, memory) in self.uploads {
-            done.wait()?;
-            array.ready()?.wait()?;
-            memory.recycle();
+        for uploaded in self.uploads {
+            uploaded.done.wait()?;
+            uploaded.buffer.ready()?.wait()?;
+            uploaded.memory.recycle();
         }
         Ok(())
     }
 }
 
-/// What is wrong with an array, if anything.
+/// The description of a wrong array, or `None`.
 type Wrong = Option<String>;
 
 /// Runs a case without waiting between its operations. If something is wrong, runs it again and waits, which tells a hazard from
@@ -360,14 +359,14 @@ fn is_without_hazard(cause: &str, case: impl Fn(bool) -> Result<Wrong, Finding>)
 fn read_after_write(context: &Context) -> Verdict {
     const CAUSE: &str = "does not wait for the event of each array that an operation reads, but only for that of the first one, or for none";
     let client = context.client()?;
-    let device = Device::new(&client, 1089)?;
+    let fixture = Fixture::new(&client, 1089)?;
     let ty = "tensor<1089xf32>";
     let lines = format!("    %s0 = stablehlo.add %p0, %p1 : {ty}\n    %s1 = stablehlo.add %s0, %p2 : {ty}\n");
     let text = with_main(&format!("%p0: {ty}, %p1: {ty}, %p2: {ty}"), &lines, "%s1", ty);
     let three = compiled(&client, &text, &CompileOptions::default())?;
-    for writer in device.writers() {
+    for writer in fixture.writers() {
         performing(format!("reads after {}", writer.name()), || {
-            is_without_hazard(CAUSE, |waits| reads_after(&device, writer, &three, waits))
+            is_without_hazard(CAUSE, |waits| reads_after(&fixture, writer, &three, waits))
         })?;
     }
     Ok(())
@@ -375,24 +374,24 @@ fn read_after_write(context: &Context) -> Verdict {
 
 /// Creates arrays, and reads each of them right after the call.
 fn reads_after(
-    device: &Device<'_>,
+    fixture: &Fixture<'_>,
     writer: Writer,
     three: &LoadedExecutable,
     waits: bool,
 ) -> Result<Wrong, Finding> {
     let write = || {
-        let array = device.write(writer, FIRST)?;
+        let array = fixture.write(writer, FIRST)?;
         if waits {
             array.ready()?.wait()?;
         }
         Ok::<_, Error>(array)
     };
-    let busy = device.write_large(writer)?;
+    let busy = fixture.write_large(writer)?;
     let mut reads = Vec::new();
     // In the queue of executions, the others wait for the first one. It must be the one that is most probably wrong.
     for position in [2, 1, 0] {
         let array = write()?;
-        let mut arguments = [&device.small.zeros; 3];
+        let mut arguments = [&fixture.small.zeros; 3];
         arguments[position] = &array;
         let sum = program_text::launch(three, &arguments, 975)?.take_output()?;
         reads.push((
@@ -401,14 +400,14 @@ fn reads_after(
             InProgress::Copy(sum),
         ));
     }
-    for reader in device.readers() {
+    for reader in fixture.readers() {
         let array = write()?;
-        let read = device.small.start(reader, device.client, &array)?;
+        let read = fixture.small.start(reader, fixture.client, &array)?;
         reads.push((format!("{} of", reader.name()), array, read));
     }
     busy.finish()?;
     for (what, _array, read) in reads {
-        if let Some(differences) = device.differences(&read.finish(device.small.size)?, FIRST) {
+        if let Some(differences) = fixture.differences(&read.finish(fixture.small.size)?, FIRST) {
             return Ok(Some(format!(
                 "{what} an array that {} creates, called right after that, has {differences}",
                 writer.name()
@@ -438,16 +437,16 @@ fn write_after_read(context: &Context) -> Verdict {
     const DONATES: &str = "lets an execution write to the memory of a donated argument although an operation in another queue still \
                            reads it";
     let client = context.client()?;
-    let device = Device::new(&client, 1093)?;
-    let donating = device.floats.donating_program()?;
-    for reader in device.readers() {
-        for writer in device.writers() {
+    let fixture = Fixture::new(&client, 1093)?;
+    let donating = fixture.floats.donating_program()?;
+    for reader in fixture.readers() {
+        for writer in fixture.writers() {
             performing(format!("{} before {}", reader.name(), writer.name()), || {
-                is_without_hazard(&frees, |waits| reads_of_given_up(&device, reader, writer, waits))
+                is_without_hazard(&frees, |waits| reads_of_given_up(&fixture, reader, writer, waits))
             })?;
         }
         performing(format!("{} before a donation", reader.name()), || {
-            is_without_hazard(DONATES, |waits| reads_of_donated(&device, reader, &donating, waits))
+            is_without_hazard(DONATES, |waits| reads_of_donated(&fixture, reader, &donating, waits))
         })?;
     }
     Ok(())
@@ -455,41 +454,41 @@ fn write_after_read(context: &Context) -> Verdict {
 
 /// Starts to read arrays, while the queue of the reader is busy.
 fn start_reads(
-    device: &Device<'_>,
+    fixture: &Fixture<'_>,
     reader: Reader,
     waits: bool,
 ) -> Result<(Busy, Vec<Buffer>, Vec<InProgress>), Finding> {
-    let arrays = (0..GIVEN_UP).map(|_| device.floats.upload(FIRST)).collect::<Result<Vec<_>, _>>()?;
-    let busy = device.read_large(reader)?;
-    let start = |array| device.small.start(reader, device.client, array);
+    let arrays = (0..GIVEN_UP).map(|_| fixture.floats.upload(FIRST)).collect::<Result<Vec<_>, _>>()?;
+    let busy = fixture.read_large(reader)?;
+    let start = |array| fixture.small.start(reader, fixture.client, array);
     let mut reads = arrays.iter().map(start).collect::<Result<Vec<_>, _>>()?;
     if waits {
-        reads = reads.into_iter().map(|read| read.end(device.small.size)).collect::<Result<_, _>>()?;
+        reads = reads.into_iter().map(|read| read.end(fixture.small.size)).collect::<Result<_, _>>()?;
     }
     Ok((busy, arrays, reads))
 }
 
 fn reads_of_given_up(
-    device: &Device<'_>,
+    fixture: &Fixture<'_>,
     reader: Reader,
     writer: Writer,
     waits: bool,
 ) -> Result<Wrong, Finding> {
-    let (busy, arrays, reads) = start_reads(device, reader, waits)?;
+    let (busy, arrays, reads) = start_reads(fixture, reader, waits)?;
     let _deleted = give_up(arrays)?;
-    let others = (0..GIVEN_UP).map(|_| device.write(writer, OTHER)).collect::<Result<Vec<_>, _>>()?;
+    let others = (0..GIVEN_UP).map(|_| fixture.write(writer, OTHER)).collect::<Result<Vec<_>, _>>()?;
     busy.finish()?;
     let (reader, writer) = (reader.name(), writer.name());
     for (at, read) in reads.into_iter().enumerate() {
         let end = if at % 2 == 0 { "deleted" } else { "destroyed" };
-        if let Some(differences) = device.differences(&read.finish(device.small.size)?, FIRST) {
+        if let Some(differences) = fixture.differences(&read.finish(fixture.small.size)?, FIRST) {
             return Ok(Some(format!(
                 "{reader} of an array that the host {end} right after the call, before {writer} of another one, has {differences}"
             )));
         }
     }
     for other in others {
-        if let Some(differences) = device.differences(&other.read()?, OTHER) {
+        if let Some(differences) = fixture.differences(&other.read()?, OTHER) {
             return Ok(Some(format!(
                 "an array of {writer}, called right after {reader} of another array and its deletion, has {differences}"
             )));
@@ -499,17 +498,17 @@ fn reads_of_given_up(
 }
 
 fn reads_of_donated(
-    device: &Device<'_>,
+    fixture: &Fixture<'_>,
     reader: Reader,
     donating: &LoadedExecutable,
     waits: bool,
 ) -> Result<Wrong, Finding> {
-    let (busy, arrays, reads) = start_reads(device, reader, waits)?;
-    let donate = |array| launch(donating, [array, &device.arrays[1].1], 0);
+    let (busy, arrays, reads) = start_reads(fixture, reader, waits)?;
+    let donate = |array| launch(donating, [array, &fixture.arrays[1].1], 0);
     let _outputs = arrays.iter().map(donate).collect::<Result<Vec<_>, _>>()?;
     busy.finish()?;
     for read in reads {
-        if let Some(differences) = device.differences(&read.finish(device.small.size)?, FIRST) {
+        if let Some(differences) = fixture.differences(&read.finish(fixture.small.size)?, FIRST) {
             let reader = reader.name();
             return Ok(Some(format!(
                 "{reader} of an array that the host donated to an execution right after the call has {differences}"
@@ -522,12 +521,12 @@ fn reads_of_donated(
 fn write_after_write(context: &Context) -> Verdict {
     let cause = format!("{FREED_IN_USE} writes to it. {DELETE_TEXT}");
     let client = context.client()?;
-    let device = Device::new(&client, 1097)?;
-    let writers = device.writers();
+    let fixture = Fixture::new(&client, 1097)?;
+    let writers = fixture.writers();
     for first in &writers {
         for second in writers.iter().filter(|second| *second != first) {
             performing(format!("{} after {}", second.name(), first.name()), || {
-                is_without_hazard(&cause, |waits| writes_after(&device, *first, *second, waits))
+                is_without_hazard(&cause, |waits| writes_after(&fixture, *first, *second, waits))
             })?;
         }
     }
@@ -535,19 +534,19 @@ fn write_after_write(context: &Context) -> Verdict {
 }
 
 /// Creates arrays that the host gives up at once, and others in another way.
-fn writes_after(device: &Device<'_>, first: Writer, second: Writer, waits: bool) -> Result<Wrong, Finding> {
-    let busy = device.write_large(first)?;
-    let arrays = (0..GIVEN_UP).map(|_| device.write(first, FIRST)).collect::<Result<Vec<_>, _>>()?;
+fn writes_after(fixture: &Fixture<'_>, first: Writer, second: Writer, waits: bool) -> Result<Wrong, Finding> {
+    let busy = fixture.write_large(first)?;
+    let arrays = (0..GIVEN_UP).map(|_| fixture.write(first, FIRST)).collect::<Result<Vec<_>, _>>()?;
     if waits {
         arrays.iter().try_for_each(|array| array.ready()?.wait())?;
     }
     let _deleted = give_up(arrays)?;
-    let others = (0..GIVEN_UP).map(|_| device.write(second, OTHER)).collect::<Result<Vec<_>, _>>()?;
+    let others = (0..GIVEN_UP).map(|_| fixture.write(second, OTHER)).collect::<Result<Vec<_>, _>>()?;
     busy.finish()?;
     // What was in the queue of the first operations has ended when this has.
-    device.write(first, FIRST)?.ready()?.wait()?;
+    fixture.write(first, FIRST)?.ready()?.wait()?;
     for other in others {
-        if let Some(differences) = device.differences(&other.read()?, OTHER) {
+        if let Some(differences) = fixture.differences(&other.read()?, OTHER) {
             let (first, second) = (first.name(), second.name());
             return Ok(Some(format!(
                 "an array of {second}, called right after {first} of another array and its deletion, has {differences}"
@@ -577,14 +576,16 @@ enum Wait {
 fn begins(event: &Event) -> Verdict {
     const LASTS: Duration = Duration::from_millis(10);
     let (begin, begins) = mpsc::channel();
-    let outcome = event.on_ready_then(move || {
+    event.on_ready_then(move || {
         // The receiver is gone if the check has given up.
         let _ = begin.send(());
         std::thread::sleep(LASTS);
     })?;
-    if begins.recv_timeout(patience()).is_err() {
-        outcome.wait(Duration::ZERO).transpose()?;
-    }
+    ensure!(
+        begins.recv_timeout(patience()).is_ok(),
+        "the callback of an event of an execution is not called after {:?}",
+        patience()
+    );
     Ok(())
 }
 

@@ -78,7 +78,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "repeats/arguments_that_stay",
-        "A program that returns its two arguments returns those of each run, although the host keeps the arrays that it passed in earlier runs.",
+        "A program that doubles its two arguments uses those of each run, although the host keeps the arrays that it passed in earlier runs.",
         living_arguments,
         "PJRT_LoadedExecutable_Execute when options>launch_id=986 first_arguments",
     )

@@ -111,7 +111,6 @@ fn is_stale(cause: &Row, other: &Row) -> bool {
 /// Phrases of messages about faults that make the values wrong which other checks find after they called the function. What these
 /// checks say of the cause may be wrong then.
 const PERVASIVE: &[&str] = &[
-    HAZARD,
     TOO_EARLY,
     BYTES_COME_LATER,
     CHANGED_ARGUMENT,
@@ -125,7 +124,8 @@ const PERVASIVE: &[&str] = &[
 
 /// Returns `true` if the message of a failure names a fault that makes many values wrong.
 pub(super) fn is_pervasive(row: &Row) -> bool {
-    PERVASIVE.iter().any(|text| row.message.contains(text)) && !is_indirect(&row.name) && !is_refuted(row)
+    let is_named = row.message.contains(HAZARD) || PERVASIVE.iter().any(|text| row.message.contains(text));
+    is_named && !is_indirect(&row.name) && !is_refuted(row)
 }
 
 /// Returns `true` if a control of the check showed that the failure is not about what the check tests.
@@ -178,7 +178,7 @@ fn are_of_one_variation(first: &str, second: &str) -> bool {
 /// The part of a message about a check that fails, and passes in a process of its own.
 pub(crate) const ALONE: &str = "In a process of its own, the check passes";
 
-/// What a check that fails only after others, or only sometimes, says about the plugin.
+/// The sentences about a plugin that fails a check only after others, or only sometimes.
 pub(crate) const AFTER_OTHERS: &str =
     "the plugin probably shares state between clients, keeps state of earlier calls, or has a data race";
 pub(crate) const SOMETIMES: &str = "the outcome depends on timing, and the plugin probably has a data race, or an operation does not \
@@ -200,13 +200,7 @@ const FAULTS: &[&str] = &[
     DEVICE_CONTRADICTED,
     "the layout was ignored",
     "the strides were ignored",
-    TOO_EARLY,
-    BYTES_COME_LATER,
     KEPT_POINTER,
-    CHANGED_ARGUMENT,
-    OUT_OF_ORDER,
-    EARLIER_PROGRAM,
-    EARLIER_ARGUMENT,
     FREED_IN_USE,
     "includes a terminating zero byte",
     "are the kit's initial bytes: the plugin did not write them",
@@ -218,9 +212,9 @@ const FAULTS: &[&str] = &[
     OFFSET_IGNORED,
 ];
 
-/// Returns `true` if both messages name the same fault.
+/// Returns `true` if both messages name the same fault. Two hazards may be two faults.
 pub(super) fn name_one_fault(first: &str, second: &str) -> bool {
-    FAULTS.iter().any(|fault| first.contains(fault) && second.contains(fault))
+    FAULTS.iter().chain(PERVASIVE).any(|fault| first.contains(fault) && second.contains(fault))
 }
 
 /// Returns the function according to which an array is elsewhere than the check expects.
