@@ -7,8 +7,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK, Verdict, compile_add, described,
-    ensure, f32_bytes, kept_text, patience, upload_four, upload_to,
+    Context, Finding, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK, NEVER_COMPLETE, Verdict,
+    compile_add, described, ensure, f32_bytes, kept_text, patience, upload_four, upload_to,
 };
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, Event, Layout, Outcome, TransferManager, ViewMemory,
@@ -145,6 +145,12 @@ fn settle(
     };
     for (registered, event) in all.iter_mut().zip(&kept) {
         if let Some(at) = registered.outcomes.iter().position(is_missed) {
+            if let Some(event) = event
+                && !event.is_ready()?
+            {
+                let message = format!("{what}: an event of {} {NEVER_COMPLETE}", registered.function);
+                return Err(Finding::Wrong(message));
+            }
             return Err(missed(registered.function, ["the first callback", "the second callback"][at]));
         }
         if let Some(event) = event {

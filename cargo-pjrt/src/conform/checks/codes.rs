@@ -1,12 +1,23 @@
 //! Checks of the errors that the host passes: every code and message comes back as it was, through each function.
 
-use super::entry::{Entry, check};
+use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
-    Context, Finding, Verdict, ensure, kept_text, lost_error, patience, upload_four,
+    Context, Finding, NEVER_COMPLETE, ONE_CODE, Verdict, any_error, ensure, kept_text, lost_error, patience,
+    upload_four,
 };
 use pjrt_testing::host::{Client, Code, ElementType, Error, Event};
 
 pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "codes/differ",
+        "Errors with different codes do not all have one code: neither those that the host created, nor the plugin's own.",
+        differ,
+        "PJRT_Error_GetCode set code=2",
+    )
+    .header("PJRT_Error_GetCode_Args::code", "Receives the code of the error.")
+    .used_by(ALL)
+    .since(89)
+    .also(&["*"]),
     check(
         "codes/of_events",
         "PJRT_Event_Set accepts every code and message, and PJRT_Event_Await, PJRT_Event_Error and callbacks return them.",
@@ -126,6 +137,21 @@ fn is_own(function: &str, how: &str, error: (Code, &str), got: Result<(), Error>
     Ok(())
 }
 
+fn differ(context: &Context) -> Verdict {
+    let code_of = |code: u32| {
+        let event = Event::create(context.plugin)?;
+        event.set(Code(code), "an error of the host")?;
+        Ok::<_, Error>(event.wait().err().map(|error| error.code))
+    };
+    let codes = (1..=16).map(code_of).collect::<Result<Vec<_>, _>>()?;
+    let own = any_error(&context.client()?).map(|error| error.code);
+    let first = codes[0].filter(|first| codes.iter().all(|code| *code == Some(*first)));
+    let Some(only) = first.filter(|only| own.is_none_or(|own| own == *only)) else { return Ok(()) };
+    Err(Finding::Wrong(format!(
+        "PJRT_Error_GetCode returns {only} {ONE_CODE}: the plugin probably does not keep the code"
+    )))
+}
+
 fn of_events(context: &Context) -> Verdict {
     for_each_error(|error| {
         let event = Event::create(context.plugin)?;
@@ -159,8 +185,8 @@ fn of_arrays(
             _ => Finding::Wrong(format!("{function} with the code {} failed: {own}", error.0)),
         })?;
         let called = ready.on_ready()?.wait(patience());
-        let called =
-            called.ok_or_else(|| Finding::Wrong(format!("{function}: the ready event does not complete")))?;
+        let never = || format!("the ready event of an array that {function} put into error {NEVER_COMPLETE}");
+        let called = called.ok_or_else(|| Finding::Wrong(never()))?;
         is_own(function, "the callback of the ready event", error, called)?;
         is_own(function, "PJRT_Event_Await", error, ready.wait())
     })

@@ -8,8 +8,8 @@ use super::pending::in_error;
 use super::program_text::{compiled, launch, sums};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Expected, FREED_WHILE_HELD, Finding, Verdict, compile_add, described, ensure, equal, f32_bytes,
-    numbers, patience, upload_four,
+    Context, Expected, FREED_WHILE_HELD, Finding, NEVER_COMPLETE, Verdict, compile_add, described, ensure,
+    equal, f32_bytes, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -112,9 +112,7 @@ fn has_own(array: &Buffer, index: usize, what: &str) -> Verdict {
     // An array that another failure reached may never be ready.
     let outcome = array.ready()?.on_ready()?.wait(patience());
     match outcome {
-        None => {
-            return Err(Finding::Wrong(format!("{what} is not ready after {limit:?}", limit = patience())));
-        }
+        None => return Err(Finding::Wrong(format!("the ready event of {what} {NEVER_COMPLETE}"))),
         Some(Err(error)) => {
             return Err(Finding::Wrong(format!(
                 "{what} has the error {error}, which belongs to another object"
@@ -137,9 +135,7 @@ fn has_own(array: &Buffer, index: usize, what: &str) -> Verdict {
 fn has_error(array: &Buffer, error: (Code, &str), what: &str) -> Verdict {
     match array.ready()?.on_ready()?.wait(patience()) {
         Some(Err(got)) if got.code == error.0 && got.message.contains(error.1) => Ok(()),
-        None => {
-            Err(Finding::Wrong(format!("{what} is not ready {limit:?} after it failed", limit = patience())))
-        }
+        None => Err(Finding::Wrong(format!("the ready event of {what} {NEVER_COMPLETE}"))),
         Some(got) => Err(Finding::Wrong(format!(
             "{what} completed with {got}; expected its own error {}: {}",
             error.0,

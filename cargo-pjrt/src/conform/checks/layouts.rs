@@ -187,6 +187,7 @@ impl Strided {
                 "an array {element_type}{dims:?} that was uploaded with the strides {strides:?} and {semantics:?}"
             );
             Expected::new(&what, expected, *element_type, dims)
+                .strides(strides)
                 .suspect(&memory[*first..*first + expected.len()], STRIDES_IGNORED)
                 .suspect(
                     &memory[..expected.len()],

@@ -244,6 +244,9 @@ fn many(context: &Context) -> Verdict {
 
 fn given_up(client: &Client, kind: Kind, end: End) -> Verdict {
     let Held { array, lent, view } = array(client, kind)?;
+    if let Some(view) = &view {
+        equal("the number of calls of the callback of a view that exists", view.deleted(), 0)?;
+    }
     let pending = Pending::new(client)?;
     let program = compile_add(client)?;
     let mut launched = program
@@ -388,6 +391,11 @@ fn managers(context: &Context) -> Verdict {
         }
         drop(manager);
         let when = format!("of an array whose {pieces} pieces were passed before its manager was destroyed");
+        let cause = "the plugin probably ends the arrays of a transfer manager with it";
+        ensure!(
+            !array.is_deleted()?,
+            "an array of a transfer manager is deleted after the manager was destroyed: {cause}"
+        );
         completes(&array.ready()?, &format!("the ready event {when}"))?;
         equal(&format!("the data {when}"), numbers(&array)?, LATER.to_vec())?;
         equal(&format!("a sum {when}"), numbers(&sum)?, LATER.map(|value| 2.0 * value).to_vec())?;

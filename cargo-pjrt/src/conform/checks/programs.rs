@@ -283,7 +283,7 @@ fn arrays_of_three_dims(context: &Context) -> Verdict {
         let got = outputs[index].dims()?;
         ensure!(
             got == dims,
-            "output {index} has the dimensions {got:?}; expected {dims:?}. The plugin probably returns the outputs in \
+            "the list of dimensions of output {index} is {got:?}; expected {dims:?}. The plugin probably returns the outputs in \
              a different order, or scalars as arrays of one element. {OUTPUT_LISTS}"
         );
     }

@@ -8,8 +8,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::in_error;
 use super::program_text::{compiled, launch, sums};
 use crate::conform::harness::{
-    Context, EARLIER_ARGUMENT, Expected, Finding, ONE_DEVICE, Verdict, add_program, ensure, f32_bytes,
-    numbers, upload_four,
+    CHANGES_WITH_RUNS, Context, EARLIER_ARGUMENT, Expected, Finding, ONE_DEVICE, Verdict, add_program,
+    ensure, f32_bytes, numbers, upload_four,
 };
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -81,6 +81,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "A program that doubles its two arguments uses those of each run, although the host keeps the arrays that it passed in earlier runs.",
         living_arguments,
         "PJRT_LoadedExecutable_Execute when options>launch_id=986 first_arguments",
+    )
+    .header(EXECUTE, EXECUTE_TEXT)
+    .needed_by(ALL),
+    check(
+        "repeats/the_same_run",
+        "A program that runs 24 times with the same arguments returns the same results each time.",
+        same_run,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=988 call 20 zeroed_output 0",
     )
     .header(EXECUTE, EXECUTE_TEXT)
     .needed_by(ALL),
@@ -423,6 +431,33 @@ fn living_arguments(context: &Context) -> Verdict {
     Ok(())
 }
 
+/// Runs a program again and again with the same arguments, and says from which run on its results are others.
+fn same_run(context: &Context) -> Verdict {
+    const RUNS: usize = 24;
+    let client = context.client()?;
+    let program = compiled(&client, &add_program("4x"), &CompileOptions::default())?;
+    let arguments = [upload_four(&client, &[1.5, 2.0, -3.0, 4.25])?, upload_four(&client, &[1.0; 4])?];
+    let expected = vec![2.5, 3.0, -2.0, 5.25];
+    let run = |_| {
+        let launched = launch(&program, &[&arguments[0], &arguments[1]], 988)?;
+        launched.done[0].wait()?;
+        numbers(launched.output(0, 0)?)
+    };
+    let results = (0..RUNS).map(run).collect::<Result<Vec<_>, Error>>()?;
+    let wrong: Vec<usize> = (1..=RUNS).filter(|number| results[number - 1] != expected).collect();
+    let Some(first) = wrong.first().copied() else { return Ok(()) };
+    let got = &results[first - 1];
+    let cause = if first > 1 && wrong.len() > 1 && wrong.len() == RUNS + 1 - first {
+        format!(
+            "Each run from number {first} on {CHANGES_WITH_RUNS}: the plugin probably keeps state from run to run, such as a counter \
+             or memory that the program fills"
+        )
+    } else {
+        format!("The wrong ones of {RUNS} runs with the same arguments are {wrong:?}")
+    };
+    Err(Finding::Wrong(format!("run {first} of a program is {got:?}; expected {expected:?}. {cause}")))
+}
+
 /// Runs a program of an integer, which may be the number of rounds of a loop or the start of a slice.
 fn of_integers(client: &Client) -> Verdict {
     let text = sums(&["i32"], &[("%p0", "%p0", "i32")]);
@@ -439,7 +474,7 @@ fn of_integers(client: &Client) -> Verdict {
             "run {} of a program that doubles s32[] with the value {value} returned {}; expected {}. The plugin probably keeps \
              an argument of an earlier run, such as a number that it took for a part of the program",
             round + 1,
-            got.unwrap_or_default(),
+            got.map_or_else(|| "no number".to_owned(), |got| got.to_string()),
             2 * value
         );
     }

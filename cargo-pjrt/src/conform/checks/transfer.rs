@@ -3,8 +3,8 @@
 use super::entry::{Entry, check};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Expected, Verdict, ensure, equal, f32_bytes, fails_with, narrowest, numbers, permutations,
-    refused_with, reordered,
+    Context, Expected, Finding, Verdict, ensure, equal, f32_bytes, fails_with, narrowest, numbers,
+    permutations, refused_with, reordered,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, Code, ElementType, Layout, TransferManager};
@@ -287,7 +287,13 @@ fn early(context: &Context) -> Verdict {
     let buffer = manager.retrieve(0)?;
     manager.write(0, &f32_bytes(&VALUES), 0, true)?.wait()?;
     drop(manager);
-    equal("the array", numbers(&buffer)?, VALUES.to_vec())
+    let got = numbers(&buffer).map_err(|error| {
+        let cause = "the plugin probably ends the arrays of a transfer manager with it";
+        Finding::Wrong(format!(
+            "an array cannot be read after its transfer manager was destroyed: {error}; {cause}"
+        ))
+    });
+    equal("the array", got?, VALUES.to_vec())
 }
 
 /// The number of arrays: more than the bits of a word.

@@ -363,8 +363,8 @@ fn comes_back(context: &Context, array: &HostArray<'_>, expected: &[f32]) -> Ver
         let what = format!("the array that was uploaded with {semantics:?}");
         let expected = f32_bytes(expected);
         let mut expected = Expected::new(&what, &expected, array.element_type, array.dims);
-        if array.strides.is_some() {
-            expected = expected.suspect(array.bytes, STRIDES_IGNORED);
+        if let Some(strides) = array.strides {
+            expected = expected.suspect(array.bytes, STRIDES_IGNORED).strides(strides);
         }
         expected.check_array(&uploaded.buffer)?;
     }

@@ -54,6 +54,13 @@ pub(crate) const NO_FAILURE: &str = "No call failed before";
 /// The words about a plugin that returns a program which it has compiled for another text, which many checks notice.
 pub(crate) const EARLIER_PROGRAM: &str = "returns an earlier program";
 
+/// The words about a plugin whose errors have all the same code, which many checks notice.
+pub(crate) const ONE_CODE: &str = "for every error, whatever the code with which it was created";
+
+/// The words about a program that computes something else from some run on, which many checks notice.
+pub(crate) const CHANGES_WITH_RUNS: &str =
+    "of one program with the same arguments has other results than those before";
+
 /// The words about a plugin that keeps the messages of all errors in one place, which many checks notice.
 pub(crate) const ONE_MESSAGE: &str = "keeps all messages in one buffer";
 

@@ -18,6 +18,8 @@ pub(crate) struct Expected<'a> {
     dims: &'a [i64],
     suspects: Vec<(Vec<u8>, &'a str)>,
     otherwise: &'a str,
+    /// The strides with which the array was uploaded.
+    strides: &'a [i64],
 }
 
 /// The words between the numbers of elements that differ and the first of these.
@@ -60,7 +62,7 @@ impl<'a> Expected<'a> {
     /// Describes the expected array, whose elements are dense and row-major. `what` names the array in
     /// messages.
     pub(crate) fn new(what: &'a str, bytes: &'a [u8], element_type: ElementType, dims: &'a [i64]) -> Self {
-        Self { what, bytes, element_type, dims, suspects: Vec::new(), otherwise: UNKNOWN }
+        Self { what, bytes, element_type, dims, suspects: Vec::new(), otherwise: UNKNOWN, strides: &[] }
     }
 
     /// Describes an expected array of one dimension of f32.
@@ -72,6 +74,11 @@ impl<'a> Expected<'a> {
     pub(crate) fn suspect(mut self, bytes: impl Into<Vec<u8>>, cause: &'a str) -> Self {
         self.suspects.push((bytes.into(), cause));
         self
+    }
+
+    /// Sets the strides with which the array was uploaded.
+    pub(crate) fn strides(self, strides: &'a [i64]) -> Self {
+        Self { strides, ..self }
     }
 
     /// Sets the probable cause of all differences that have no other explanation.
@@ -119,7 +126,14 @@ impl<'a> Expected<'a> {
 
     /// Returns the probable cause of the differences.
     fn cause(&self, read: &[u8], differ: &[usize]) -> String {
-        let whole = [Self::suspected, Self::packed, Self::converted, Self::of_floats, Self::reordered];
+        let whole = [
+            Self::suspected,
+            Self::unrepeated,
+            Self::packed,
+            Self::converted,
+            Self::of_floats,
+            Self::reordered,
+        ];
         let found = whole.iter().find_map(|classify| classify(self, read, differ));
         found.or_else(|| self.incomplete(read, differ)).unwrap_or_else(|| self.otherwise.to_owned())
     }
@@ -134,6 +148,22 @@ impl<'a> Expected<'a> {
             .iter()
             .find(|(bytes, _)| differ.iter().all(|at| element(bytes, *at) == element(read, *at)))?;
         Some((*cause).to_owned())
+    }
+
+    /// Recognizes an array of which only one index of each dimension with the stride 0 is right.
+    fn unrepeated(&self, _: &[u8], differ: &[usize]) -> Option<String> {
+        let is_repeated = |dim: &usize| self.strides[*dim] == 0 && self.dims[*dim] > 1;
+        let repeated: Vec<usize> = (0..self.strides.len()).filter(is_repeated).collect();
+        let is_first = |at: &usize| {
+            let index =
+                |dim: usize| *at as i64 / self.dims[dim + 1..].iter().product::<i64>() % self.dims[dim];
+            repeated.iter().all(|dim| index(*dim) == 0)
+        };
+        (!repeated.is_empty() && !differ.iter().any(is_first)).then(|| {
+            "the elements whose index is 0 in each dimension with the stride 0 are right: the plugin probably takes this stride for \
+             another one, and must repeat these elements"
+                .to_owned()
+        })
     }
 
     /// Recognizes elements of less than a byte that share bytes.
@@ -358,6 +388,16 @@ mod tests {
         assert!(overwritten.contains("still reads the host's memory"), "{overwritten}");
         let repeated = of(&[1, 2, 1, 2], &[1, 2, 0, 0], ElementType::U8, &[2, 2]);
         assert!(repeated.contains("elements, from number 2 to 3, are zero"), "{repeated}");
+        let repeated = |read: &[u8]| {
+            let array = Expected::new("the array", &[1, 2, 1, 2], ElementType::U8, &[2, 2]).strides(&[0, 1]);
+            format!("{:?}", array.check(read))
+        };
+        assert!(
+            repeated(&[1, 2, 0, 0]).contains("takes this stride for another one"),
+            "{}",
+            repeated(&[1, 2, 0, 0])
+        );
+        assert!(!repeated(&[0, 2, 0, 2]).contains("this stride"), "{}", repeated(&[0, 2, 0, 2]));
     }
 
     #[test]

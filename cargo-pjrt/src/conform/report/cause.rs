@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::Row;
 use super::explanation::{
-    ALONE, explains, fails_everywhere, function, is_indirect, is_only_an_error, is_pervasive, name_one_fault,
-    names_a_cause, names_its_field, names_its_function, observer, quotes,
+    ALONE, Table, explains, fails_everywhere, function, is_indirect, is_only_an_error, is_pervasive,
+    name_one_fault, names_a_cause, names_its_field, names_its_function, observer, quotes,
 };
 use crate::conform::harness::{
     CLIENT, CONVERTED, Check, DURING, INITIALIZES, LAYOUT_IGNORED, PAST_THE_END, STRIDES_IGNORED, Status,
@@ -53,15 +53,15 @@ fn function_of_crash(row: &Row) -> Option<&str> {
 }
 
 fn group_failures(rows: &mut [Row], checks: &[Check]) {
+    let table = Table::new(checks);
     let mut left: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].status.is_failure()).collect();
     let fails_everywhere: Vec<bool> = rows.iter().map(|row| fails_everywhere(rows, &row.message)).collect();
     while !left.is_empty() {
         let echoes = |cause: usize| -> Vec<usize> {
-            let check = checks.iter().find(|check| check.name == rows[cause].name);
             let contains =
                 |i: usize| fails_everywhere[cause] && rows[i].message.contains(&rows[cause].message);
             let suspects = |i: usize| fails_everywhere[i] && quotes(&rows[cause].message, &rows[i].message);
-            let is_explained = |i: usize| !suspects(i) && explains(rows, &rows[cause], check, &rows[i]);
+            let is_explained = |i: usize| !suspects(i) && explains(rows, &table, &rows[cause], &rows[i]);
             let echo = |&i: &usize| i != cause && (contains(i) || is_explained(i));
             left.iter().copied().filter(echo).collect()
         };
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::conform::checks;
     use crate::conform::harness::{
-        ACCORDING_TO, DIFFER, HAZARD, NEVER_COMPLETE, ORDER_IGNORED, RIGHT_ON_ANOTHER, STALE,
+        ACCORDING_TO, DIFFER, HAZARD, NEVER_COMPLETE, ONE_CODE, ORDER_IGNORED, RIGHT_ON_ANOTHER, STALE,
     };
 
     /// Returns the causes of failures with these names and messages, each with its echoes.
@@ -461,6 +461,51 @@ mod tests {
         ]);
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["devices/program_for_the_second", "upload/of_each_rank"]);
+    }
+
+    #[test]
+    fn checks_that_find_the_same_value_after_one_function_have_one_cause() {
+        let messages = [
+            ("buffer/element_type", "the type is U16; expected S16"),
+            (
+                "random/arrays",
+                "PJRT_Buffer_ElementType of an array S16[4] is U16; expected S16. The calls: a",
+            ),
+            ("shapes/uploads", "the type is S16; expected U16"),
+        ];
+        let mut rows = messages.map(|(name, message)| row(name, Status::Wrong, message));
+        rows.iter_mut().for_each(|row| row.functions = vec!["PJRT_Buffer_ElementType".into()]);
+        group(&mut rows, &checks());
+        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
+        assert_eq!(echoes, [None, Some("buffer/element_type"), None]);
+    }
+
+    #[test]
+    fn of_two_checks_of_a_rare_function_the_simpler_one_is_the_cause() {
+        let names = ["special/alias_fails", "isolation/aliases", "codes/of_aliases"];
+        let mut rows = names.map(|name| row(name, Status::Wrong, name));
+        for (row, count) in rows.iter_mut().zip([2, 3, 3]) {
+            let functions = ["PJRT_Client_FulfillAliasBuffer", "PJRT_Event_Await", "PJRT_Buffer_Delete"];
+            row.functions = functions[..count].iter().map(|name| (*name).to_owned()).collect();
+        }
+        group(&mut rows, &checks());
+        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
+        assert_eq!(echoes, [None, Some("special/alias_fails"), Some("special/alias_fails")]);
+    }
+
+    #[test]
+    fn one_code_for_all_errors_explains_failures_with_this_code() {
+        let only = format!("PJRT_Error_GetCode returns UNKNOWN {ONE_CODE}");
+        let messages = [
+            ("memory/too_large_array", "it was refused with PJRT_X: UNKNOWN: no room"),
+            ("codes/differ", only.as_str()),
+            ("memory/other", "it was refused with PJRT_X: INTERNAL: no room"),
+        ];
+        let mut rows = messages.map(|(name, message)| row(name, Status::Wrong, message));
+        rows.iter_mut().for_each(|row| row.functions = vec!["PJRT_Error_GetCode".into()]);
+        group(&mut rows, &checks());
+        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
+        assert_eq!(echoes, [Some("codes/differ"), None, None]);
     }
 
     #[test]

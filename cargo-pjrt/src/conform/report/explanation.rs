@@ -1,13 +1,15 @@
 //! Decides whether one failure explains another.
 
+use std::collections::HashMap;
+
 use super::Row;
 use crate::conform::harness::{
-    ACCORDING_TO, BYTES_COME_LATER, CHANGED_ARGUMENT, COMPLETE_FROM_THE_START, CONVERTED, Check,
-    DEVICE_CONTRADICTED, DIFFER, DURING, EARLIER_ARGUMENT, EARLIER_PROGRAM, FREED_IN_USE, FREED_WHILE_HELD,
-    HAZARD, KEPT_ERROR, KEPT_POINTER, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION,
-    LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NO_FAILURE, NO_HAZARD,
-    NOT_CALLED, NOT_THE_DEFAULT, OFFSET_IGNORED, ONE_MESSAGE, OUT_OF_ORDER, READBACK_SIZE, RIGHT_ON_ANOTHER,
-    SAME_ID, STALE, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
+    ACCORDING_TO, BYTES_COME_LATER, CHANGED_ARGUMENT, CHANGES_WITH_RUNS, COMPLETE_FROM_THE_START, CONVERTED,
+    Check, DEVICE_CONTRADICTED, DIFFER, DURING, EARLIER_ARGUMENT, EARLIER_PROGRAM, FREED_IN_USE,
+    FREED_WHILE_HELD, HAZARD, KEPT_ERROR, KEPT_POINTER, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK,
+    LOST_BY_EXECUTION, LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NO_FAILURE,
+    NO_HAZARD, NOT_CALLED, NOT_THE_DEFAULT, OFFSET_IGNORED, ONE_CODE, ONE_MESSAGE, OUT_OF_ORDER,
+    READBACK_SIZE, RIGHT_ON_ANOTHER, SAME_ID, STALE, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
 };
 use pjrt_testing::host::ElementType;
 
@@ -35,12 +37,16 @@ use pjrt_testing::host::ElementType;
 /// * the first says that an event is [never complete](NEVER_COMPLETE), and the second waited for one in vain,
 ///   or exceeded the time limit,
 /// * the first says that the plugin keeps the messages of all errors in [one place](ONE_MESSAGE), and the second is about a message,
+/// * the first says that all errors have [one code](ONE_CODE), and the second is about an error with this code,
 /// * the first says that one device computes wrong numbers and [another one does not](RIGHT_ON_ANOTHER), and the second is about
 ///   devices,
+/// * both found the same value instead of the same expected one, and the second called the function that the first one is about,
+/// * both are about one function, with which few checks deal, and the first one calls nothing that the second does not call too,
 /// * both are checks that run other checks again with the same variation, such as another thread,
 /// * the second is a random sequence of calls that names no cause, and called the function that the first one is about, or
 /// * the second is the scenario of a host, which called the function that the first one is about.
-pub(super) fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bool {
+pub(super) fn explains(rows: &[Row], table: &Table<'_>, cause: &Row, other: &Row) -> bool {
+    let check = table.check(&cause.name);
     // The message of a crash says something about the plugin only if it names the last function. A message that
     // quotes another one also says why.
     let same = cause.status == other.status
@@ -64,7 +70,7 @@ pub(super) fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: 
     // A random sequence of calls meets the errors that other checks find, and often cannot tell what they are.
     let is_found_again = |check: &Check| {
         other.name.starts_with("random/")
-            && other.message.contains(UNKNOWN)
+            && !names_a_cause(&other.message)
             && !is_indirect(&cause.name)
             && other.functions.iter().any(|called| called == function(check))
     };
@@ -76,6 +82,7 @@ pub(super) fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: 
     same || is_stale
         || check.is_some_and(|check| is_of_values(cause, check, other))
         || cause.message.contains(ONE_MESSAGE) && is_of_messages(other)
+        || cause.message.contains(ONE_CODE) && is_of_codes(cause, other)
         || is_refuted(other) && !is_indirect(&cause.name) && names_a_cause(&cause.message)
         || cause.message.contains(NEVER_COMPLETE)
             && (other.status == Status::TimedOut || other.message.contains("not complete"))
@@ -84,7 +91,8 @@ pub(super) fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: 
         || name_one_fault(&cause.message, &other.message)
         || loses_callback(cause) && loses_callback(other)
         || observer(cause).is_some_and(|function| observer(other) == Some(function))
-        || check.is_some_and(|check| is_race(cause, check, other))
+        || check.is_some_and(|check| is_race(cause, check, other) || finds_the_same(cause, check, other))
+        || is_simpler(table, cause, other)
         || are_of_one_type(cause, other)
         || is_converted(cause, other)
         || are_of_one_variation(&cause.name, &other.name)
@@ -92,6 +100,30 @@ pub(super) fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: 
         || !(is_less_certain && other.message.to_lowercase().contains("probabl"))
             && check.is_some_and(|check| breaks(check) || calls(check))
         || check.is_some_and(is_found_again)
+}
+
+/// The table of checks, by their names, and the number of checks that are about each function.
+pub(super) struct Table<'c> {
+    checks: HashMap<&'c str, &'c Check>,
+    about: HashMap<&'c str, usize>,
+}
+
+impl<'c> Table<'c> {
+    pub(super) fn new(checks: &'c [Check]) -> Self {
+        let mut about = HashMap::new();
+        checks.iter().for_each(|check| *about.entry(function(check)).or_default() += 1);
+        Self { checks: checks.iter().map(|check| (check.name.as_str(), check)).collect(), about }
+    }
+
+    pub(super) fn check(&self, name: &str) -> Option<&'c Check> {
+        self.checks.get(name).copied()
+    }
+
+    /// Returns the function that a check is about, unless so many checks are about it that two of them hardly fail for one reason.
+    fn rare_function(&self, name: &str) -> Option<&'c str> {
+        const MOST: usize = 20;
+        self.check(name).map(function).filter(|function| self.about[function] <= MOST)
+    }
 }
 
 /// Returns the calls during which the process of a check ended.
@@ -120,6 +152,7 @@ const PERVASIVE: &[&str] = &[
     EARLIER_PROGRAM,
     SAME_ID,
     READBACK_SIZE,
+    CHANGES_WITH_RUNS,
 ];
 
 /// Returns `true` if the message of a failure names a fault that makes many values wrong.
@@ -140,6 +173,13 @@ fn is_of_values(cause: &Row, check: &Check, other: &Row) -> bool {
         && other.status == Status::Wrong
         && !is_only_an_error(&other.message)
         && other.functions.iter().any(|called| called == function(check))
+}
+
+/// Returns `true` if a failure is about an error with the only code that a plugin has.
+fn is_of_codes(cause: &Row, other: &Row) -> bool {
+    let only = cause.message.split_once("returns ").and_then(|(_, code)| code.split(' ').next());
+    other.functions.iter().any(|called| called == "PJRT_Error_GetCode")
+        && only.is_some_and(|code| other.message.contains(code))
 }
 
 /// Returns `true` if a failure is about the text of an error.
@@ -166,6 +206,33 @@ fn is_of_devices(row: &Row) -> bool {
     let is_about = ["placement/", "random/"].iter().any(|area| row.name.starts_with(area));
     row.status == Status::Wrong
         && (is_about || [&row.name, &row.message].iter().any(|text| text.contains("device")))
+}
+
+/// Returns `true` if both failures found the same value where they expected the same other one, after a call of the function that
+/// the first one is about.
+fn finds_the_same(cause: &Row, check: &Check, other: &Row) -> bool {
+    let found = found_and_expected(&cause.message);
+    let is_same = found.is_some_and(|found| found_and_expected(&other.message) == Some(found));
+    is_same && !is_indirect(&cause.name) && other.functions.iter().any(|called| called == function(check))
+}
+
+/// Returns `true` if both checks are about one function, with which few checks deal, and the first one is simpler: it calls only
+/// functions that the second one calls too.
+fn is_simpler(table: &Table<'_>, cause: &Row, other: &Row) -> bool {
+    let are_wrong = cause.status == Status::Wrong && other.status.is_failure();
+    let is_part = || cause.functions.iter().all(|called| other.functions.contains(called));
+    are_wrong
+        && !is_indirect(&cause.name)
+        && cause.functions.len() < other.functions.len()
+        && table.rare_function(&cause.name).is_some_and(|of| table.rare_function(&other.name) == Some(of))
+        && is_part()
+}
+
+/// Returns the values `a` and `b` of a message with the words `is a; expected b`.
+fn found_and_expected(message: &str) -> Option<(&str, &str)> {
+    let (before, after) = message.split_once("; expected ")?;
+    let found = before.rsplit_once(" is ").map(|(_, found)| found)?;
+    Some((found, after.split([';', ':', '.', ',']).next().unwrap_or(after)))
 }
 
 /// Returns `true` if both checks run other checks again, with the same variation. A check of such an area fails only if it passes
@@ -326,7 +393,8 @@ pub(super) fn is_only_an_error(message: &str) -> bool {
 
 /// Returns `true` if the message says what the plugin probably did.
 pub(super) fn names_a_cause(message: &str) -> bool {
-    message.contains("probabl") || message.contains("Probable cause: ") && !message.contains(UNKNOWN)
+    ["probabl", NEVER_COMPLETE].iter().any(|words| message.contains(words))
+        || message.contains("Probable cause: ") && !message.contains(UNKNOWN)
 }
 
 /// Returns `true` if the outcome of the check depends on the timing of threads.
