@@ -253,9 +253,9 @@ impl<'c> Run<'c> {
         Self {
             options,
             all,
-            waiting: selected.iter().filter(|check| !check.runs_again() && !check.is_timed()).collect(),
+            waiting: selected.iter().filter(|check| !check.runs_again() && !check.runs_by_itself()).collect(),
             next_round: selected.iter().filter(|check| check.runs_again()).collect(),
-            last_round: selected.iter().filter(|check| check.is_timed()).collect(),
+            last_round: selected.iter().filter(|check| check.runs_by_itself()).collect(),
             progress: Progress::new(selected.len(), "checks"),
             version: None,
             rows: Vec::new(),

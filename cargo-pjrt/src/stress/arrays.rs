@@ -96,6 +96,20 @@ pub(super) fn compile(client: &Client, len: usize, donates: bool) -> Result<Load
     client.compile(&Program::mlir(&text), &CompileOptions::default().encode())
 }
 
+/// Compiles a program that adds two arrays and a constant of zeros. The signs of the zeros are the bits of `number`, so that programs
+/// differ and return the same.
+pub(super) fn compile_with_zeros(client: &Client, len: usize, number: u64) -> Result<LoadedExecutable> {
+    let ty = format!("tensor<{len}xf32>");
+    let zero = |at: usize| if number >> (at % 64) & 1 == 1 { "00000080" } else { "00000000" };
+    let zeros: String = (0..len).map(zero).collect();
+    let text = format!(
+        "module @stress {{\n func.func public @main(%x: {ty}, %y: {ty}) -> {ty} {{\n \
+         %c = stablehlo.constant dense<\"0x{zeros}\"> : {ty}\n %0 = stablehlo.add %x, %y : {ty}\n \
+         %1 = stablehlo.add %0, %c : {ty}\n return %1 : {ty}\n }}\n}}\n"
+    );
+    client.compile(&Program::mlir(&text), &CompileOptions::default().encode())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

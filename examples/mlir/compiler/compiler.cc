@@ -141,7 +141,7 @@ uint32_t read_element(const std::string& text, Type type) {
   } else {
     word = static_cast<uint32_t>(std::strtoll(text.c_str(), &end, is_bits ? 16 : 10));
   }
-  if (text.empty() || *end != 0) throw Error(COMPILER_UNIMPLEMENTED, "the constant '" + text + "' is not supported");
+  if (text.empty() || *end != 0) throw Error(COMPILER_UNIMPLEMENTED, "the constant '" + text.substr(0, 40) + "' is not supported");
   return word;
 }
 

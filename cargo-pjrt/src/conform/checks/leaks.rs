@@ -1,5 +1,6 @@
 //! Checks that no use of an array keeps its memory after the array was destroyed.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use super::entry::{ALL, Entry, check};
@@ -13,14 +14,25 @@ use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, HostArray, LoadedExecutable, eventually,
 };
 
-pub(super) const CHECKS: &[Entry] = &[check(
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "lifetime/no_program_leaks",
+        "The memory of a program, such as that of its constants, is free after the program was destroyed, whether it ran or not.",
+        no_program_leaks,
+        "PJRT_LoadedExecutable_Destroy skip",
+    )
+    .header("PJRT_LoadedExecutable_Destroy", "Frees `executable` and deletes the underlying runtime object as if `PJRT_LoadedExecutable_Delete` were called.")
+    .used_by(ALL)
+    .also(&["lifetime/*", "repeats/no_work_grows_the_process"]),
+    check(
     "lifetime/no_use_leaks",
     "A destroyed array uses no memory, whatever was done with it: events, readbacks, copies, holds, executions, also failed ones.",
     no_use_leaks,
     "PJRT_Buffer_Destroy after PJRT_Buffer_CopyRawToHost skip",
 )
 .header("PJRT_Buffer_Destroy", "Deletes the underlying runtime objects as if 'PJRT_Buffer_Delete' were called and frees `buffer`.")
-.used_by(ALL)];
+.used_by(ALL),
+];
 
 /// The number of elements of the arrays, which differs from those of other checks.
 const LEN: usize = 1021;
@@ -229,6 +241,47 @@ fn no_use_leaks(context: &Context) -> Verdict {
         }
     }
     fails_if_any(&leaking, "With one of the two uses alone it did not grow")
+}
+
+/// The number of elements of a program's constant: 64 KiB.
+const CONSTANT: usize = 1 << 14;
+
+/// Returns a program that adds a constant whose elements depend on a number, so that no two programs are equal.
+fn with_constant(number: usize) -> String {
+    let ty = format!("tensor<{CONSTANT}xf32>");
+    let elements = (0..CONSTANT).flat_map(|at| ((at + number * CONSTANT) as f32).to_le_bytes());
+    let digits: String = elements.map(|byte| format!("{byte:02X}")).collect();
+    let lines = format!(
+        "    %c = stablehlo.constant dense<\"0x{digits}\"> : {ty}\n    %s = stablehlo.add %x, %c : {ty}\n"
+    );
+    with_main(&format!("%x: {ty}"), &lines, "%s", &ty)
+}
+
+fn no_program_leaks(context: &Context) -> Verdict {
+    let host = Host::new(context)?;
+    let elements = vec![0; 4 * CONSTANT];
+    let array = HostArray::new(&elements, ElementType::F32, &[CONSTANT as i64]);
+    let argument = host.client.upload(&array, Some(host.client.device()?), None)?.buffer;
+    for runs in [true, false] {
+        let number = Cell::new(0);
+        let work = || {
+            number.set(number.get() + 1);
+            let program = compiled(&host.client, &with_constant(number.get()), &CompileOptions::default())?;
+            if runs {
+                launch(&program, &[&argument], 0)?.output(0, 0)?.ready()?.wait()?;
+            }
+            Ok(())
+        };
+        let grown = growth(&host, patience() / 4, work)?;
+        let (bytes, state) = (4 * CONSTANT, if runs { "compiled, executed" } else { "compiled" });
+        ensure!(
+            grown < (ROUNDS * bytes / 2) as i64,
+            "bytes_in_use of PJRT_Device_MemoryStats grew by {grown} bytes while {ROUNDS} programs, each with another constant of {bytes} \
+             bytes, were {state} and destroyed one after the other: the plugin probably does not free the constants of a program, or the \
+             program itself, in PJRT_LoadedExecutable_Destroy and PJRT_Executable_Destroy"
+        );
+    }
+    Ok(())
 }
 
 /// Returns all pairs of uses.

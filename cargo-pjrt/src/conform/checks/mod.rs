@@ -36,6 +36,7 @@ mod entry;
 mod event;
 mod executables;
 mod execute;
+mod exhaustion;
 mod extended;
 mod extension;
 mod extremes;
@@ -130,6 +131,7 @@ const TABLES: &[&[entry::Entry]] = &[
     lent::CHECKS,
     reuse::CHECKS,
     hazards::CHECKS,
+    exhaustion::CHECKS,
     donation::CHECKS,
     properties::CHECKS,
     optimized::CHECKS,

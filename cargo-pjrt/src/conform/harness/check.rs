@@ -44,9 +44,10 @@ impl Check {
         runs_again(&self.name)
     }
 
-    /// Returns `true` if what the check finds depends on the speed of threads, so that other processes disturb it.
-    pub(crate) fn is_timed(&self) -> bool {
-        self.name.starts_with("hazards/")
+    /// Returns `true` if other processes disturb the check, because what it finds depends on the speed of threads, or it fills the
+    /// memory of a device.
+    pub(crate) fn runs_by_itself(&self) -> bool {
+        ["hazards/", "exhaustion/"].iter().any(|area| self.name.starts_with(area))
     }
 
     /// Returns the hosts that a plugin of this minor version fails if it breaks the rule.

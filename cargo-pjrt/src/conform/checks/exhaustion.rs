@@ -1,0 +1,190 @@
+//! Checks of a device whose memory is full: what a refused request had allocated is free again.
+
+use std::time::Instant;
+
+use super::entry::{ALL, Entry, check};
+use super::program_text::{compiled, launch, with_main};
+use crate::conform::harness::{Context, Finding, Verdict, ensure, patience, upload_four};
+use crate::process::usage::available_bytes;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
+    Buffer, Client, Code, ElementType, Error, HostArray, LoadedExecutable, Memory, eventually,
+};
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "exhaustion/outputs_that_do_not_fit",
+        "If the memory of a device does not suffice for all outputs of an execution, the execution or its outputs fail with RESOURCE_EXHAUSTED, and the memory of the other outputs is free again.",
+        outputs,
+        "PJRT_Device_MemoryStats failed PJRT_LoadedExecutable_Execute set bytes_in_use+67108864",
+    )
+    .header("PJRT_Device_MemoryStats_Args::bytes_in_use", "Number of bytes in use.")
+    .used_by(ALL)
+    .also(&["memory/*", "exhaustion/*"]),
+    check(
+        "exhaustion/memory_can_be_filled_again",
+        "A device whose memory was filled with arrays until one was refused takes as many arrays again after these were destroyed.",
+        filled_again,
+        "PJRT_Device_MemoryStats failed PJRT_Client_CreateUninitializedBuffer set bytes_in_use+67108864",
+    )
+    .header("PJRT_Buffer_Destroy", "Deletes the underlying runtime objects as if 'PJRT_Buffer_Delete' were called and frees `buffer`.")
+    .used_by(ALL)
+    .also(&["memory/*", "exhaustion/*"]),
+];
+
+/// The first device of a client, whose memory is so small that it can be filled.
+struct Small<'c> {
+    client: &'c Client,
+    memory: Memory<'c>,
+    limit: i64,
+}
+
+/// The smallest part of the memory that [`Small::fill`] allocates.
+const PARTS: i64 = 1024;
+
+impl<'c> Small<'c> {
+    fn new(client: &'c Client) -> Result<Self, Finding> {
+        let not = |why: &str| Err(Finding::NotApplicable(why.to_owned()));
+        let device = client.device()?;
+        let Some(limit) = device.memory_stats()?.bytes_limit.filter(|limit| *limit > 1 << 16) else {
+            return not("the device reports no limit");
+        };
+        // The memory may be that of the host, which other processes use too.
+        if limit > available_bytes().map_err(Finding::NotApplicable)? / 2 {
+            return not("the memory of the device is more than half of that of the host");
+        }
+        drop(upload_four(client, &[1.0; 4])?);
+        Ok(Self { client, memory: device.default_memory()?, limit })
+    }
+
+    /// Allocates an array of about this number of bytes.
+    fn array(&self, bytes: i64) -> Result<Buffer, Error> {
+        let dims = [bytes / 4];
+        let array = match self.client.uninitialized(ElementType::F32, &dims, self.memory) {
+            Err(error) if error.code == Code::UNIMPLEMENTED => {
+                let zeros = vec![0; 4 * dims[0] as usize];
+                let zeros = HostArray::new(&zeros, ElementType::F32, &dims);
+                self.client.upload(&zeros, None, Some(self.memory))?.buffer
+            }
+            other => other?,
+        };
+        array.ready()?.wait()?;
+        Ok(array)
+    }
+
+    /// Fills the memory with arrays, the largest ones first, until the smallest one is refused.
+    fn fill(&self) -> Result<Vec<Buffer>, Finding> {
+        let start = Instant::now();
+        let (mut arrays, mut bytes, mut sum) = (Vec::new(), self.limit / 8, 0);
+        while bytes >= self.limit / PARTS {
+            match self.array(bytes) {
+                Ok(array) => arrays.push(array),
+                Err(error) if error.code == Code::RESOURCE_EXHAUSTED => bytes /= 2,
+                Err(error) => return Err(error.into()),
+            }
+            sum += bytes;
+            if start.elapsed() > patience() || sum > 2 * self.limit {
+                return Err(Finding::NotApplicable("the memory of the device cannot be filled".to_owned()));
+            }
+        }
+        Ok(arrays)
+    }
+
+    fn in_use(&self) -> i64 {
+        let stats = self.client.device().and_then(|device| device.memory_stats());
+        stats.map_or(0, |stats| stats.bytes_in_use)
+    }
+}
+
+/// Returns a program that spreads a scalar over several outputs of this length.
+fn spreading(outputs: usize, len: i64) -> String {
+    let ty = format!("tensor<{len}xf32>");
+    let line = |index: usize| {
+        format!(
+            "    %r{index} = \"stablehlo.broadcast_in_dim\"(%p{index}) {{broadcast_dimensions = array<i64>}} : (tensor<f32>) -> {ty}\n"
+        )
+    };
+    let list = |text: &dyn Fn(usize) -> String| (0..outputs).map(text).collect::<Vec<_>>().join(", ");
+    let lines: String = (0..outputs).map(line).collect();
+    with_main(
+        &list(&|index| format!("%p{index}: tensor<f32>")),
+        &lines,
+        &list(&|index| format!("%r{index}")),
+        &list(&|_| ty.clone()),
+    )
+}
+
+/// The number of outputs, of which about three fit into the memory that is left.
+const OUTPUTS: usize = 5;
+
+fn outputs(context: &Context) -> Verdict {
+    const ROUNDS: usize = 4;
+    let client = context.client()?;
+    let device = Small::new(&client)?;
+    let part = device.limit / PARTS;
+    let program = compiled(&client, &spreading(OUTPUTS, part / 8), &CompileOptions::default())?;
+    let one = 1_f32.to_le_bytes();
+    let scalar = |_| {
+        let array = HostArray::new(&one, ElementType::F32, &[]);
+        client.upload(&array, Some(client.device()?), None).map(|uploaded| uploaded.buffer)
+    };
+    let scalars = (0..OUTPUTS).map(scalar).collect::<Result<Vec<_>, _>>()?;
+    // The first execution may allocate memory that the program keeps.
+    drop(run(&program, &scalars));
+    let mut arrays = device.fill()?;
+    drop(arrays.pop());
+    let before = device.in_use();
+    for _ in 0..ROUNDS {
+        match run(&program, &scalars) {
+            Err(error) if error.code == Code::RESOURCE_EXHAUSTED => {}
+            Err(error) => {
+                return Err(Finding::Wrong(format!(
+                    "an execution whose outputs do not all fit into the memory failed with {error}; hosts recognize exhausted memory \
+                     by the code RESOURCE_EXHAUSTED"
+                )));
+            }
+            Ok(()) => {
+                return Err(Finding::NotApplicable("more than bytes_limit fits into the memory".to_owned()));
+            }
+        }
+    }
+    let grown = || device.in_use() - before;
+    eventually(patience() / 4, || grown() < part / 8);
+    let grown = grown();
+    ensure!(
+        grown < part / 8,
+        "bytes_in_use of PJRT_Device_MemoryStats is {grown} bytes more than before {ROUNDS} executions that failed because only some \
+         of their {OUTPUTS} outputs of {} bytes fit into the memory: the plugin probably does not free the outputs that it had allocated \
+         when the memory of another one was refused",
+        part / 8 * 4
+    );
+    Ok(())
+}
+
+/// Executes a program, and waits for its outputs.
+fn run(program: &LoadedExecutable, scalars: &[Buffer]) -> Result<(), Error> {
+    let launched = launch(program, &scalars.iter().collect::<Vec<_>>(), 989)?;
+    for output in launched.outputs_of(0, OUTPUTS)? {
+        output.ready()?.wait()?;
+    }
+    launched.done[0].wait()
+}
+
+fn filled_again(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let device = Small::new(&client)?;
+    let before = device.in_use();
+    let first = device.fill()?.len();
+    eventually(patience() / 4, || device.in_use() <= before);
+    let kept = device.in_use() - before;
+    let second = device.fill()?.len();
+    // Pieces of memory that are in use otherwise may lie elsewhere than before.
+    let part = device.limit / PARTS;
+    ensure!(
+        kept < part && second + 8 >= first,
+        "{first} arrays filled the memory of the device; after they were destroyed, bytes_in_use of PJRT_Device_MemoryStats is {kept} \
+         bytes more than before, and {second} arrays of the same sizes fit: the plugin probably does not free what it had allocated for \
+         an array that it refused, or its free memory is in pieces that it does not join"
+    );
+    Ok(())
+}
