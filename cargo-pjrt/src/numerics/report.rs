@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::elements::COLUMNS;
 use super::message::{Fault, Measure};
 use super::order::{IDENTITY, Order};
-use super::suite::Case;
+use super::suite::{Case, MODELS};
 use crate::process::output::visible;
 
 /// The maximum number of programs of a suite that are printed one by one, unless they are in the table.
@@ -297,7 +297,7 @@ fn cell(rows: &[&Row]) -> &'static str {
 fn write_failures(text: &mut String, failures: &[&Row]) {
     let order = Order::new();
     let mut failures = failures.to_vec();
-    failures.sort_by_cached_key(|row| order.key(&row.op));
+    failures.sort_by_cached_key(|row| (row.suite == MODELS, order.key(&row.op)));
     let failed: BTreeSet<(&str, &str)> = failures.iter().map(|row| (&*row.op, &*row.element)).collect();
     if failures.first().is_some_and(|row| row.op == IDENTITY) {
         text.push_str(

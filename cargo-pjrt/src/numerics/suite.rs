@@ -13,11 +13,14 @@ use super::options::Selection;
 use crate::array::Array;
 use pjrt_testing::host::ElementType;
 
+/// The name of the suite of models, whose programs depend on those of the others.
+pub(super) const MODELS: &str = "models";
+
 /// The suites of this program.
 const SUITES: [(&str, &[u8]); 3] = [
     ("operations", include_bytes!("../../data/numerics/ops.zip")),
     ("operations", include_bytes!("../../data/numerics/dimensions.zip")),
-    ("models", include_bytes!("../../data/numerics/models.zip")),
+    (MODELS, include_bytes!("../../data/numerics/models.zip")),
 ];
 
 /// The version of the format.

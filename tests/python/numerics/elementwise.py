@@ -201,9 +201,23 @@ def of_integers(op, function, count, element):
         yield case("ends of the range", np.repeat(ends, 7), np.tile(divisors, 7))
     elif op not in ("power",) and not op.startswith("shift"):
         yield case("overflow", np.repeat(ends, 7), np.tile(ends, 7))
+    if element in BEYOND and not op.startswith("shift") and op != "power":
+        above, numbers = large(element)
+        yield case(above, *([numbers, np.roll(numbers, 1)] if op not in ("divide", "remainder") else [numbers, np.resize(ends[3:5], numbers.shape)])[:count])
     if element in SMALL:
         yield case("scalar", *[x.ravel()[0].reshape(()) for x in inputs])
         yield case("empty", *[np.zeros((0, 2), dtype)] * count)
+
+
+# The number of bits of whole numbers that every float of the same size holds.
+BEYOND = {"i32": 24, "ui32": 24, "i64": 53, "ui64": 53}
+
+
+def large(element):
+    """Neighbors that are equal if they are converted to floats, and the name of cases about them."""
+    bits = BEYOND[element]
+    numbers = np.array([2**bits + n for n in range(4)] + [2 ** (bits + 5) + n for n in range(4)], DTYPES[element])
+    return f"integers above 2^{bits}", numbers if element.startswith("u") else np.concatenate([numbers, -numbers])
 
 
 def of_booleans(op, function, count):
@@ -277,6 +291,9 @@ def comparisons(element):
         info = np.iinfo(DTYPES[element])
         ends = np.array([info.min, 0, info.max], DTYPES[element])
         yield case("ends of the range", np.repeat(ends, 3), np.tile(ends, 3))
+    if element in BEYOND:
+        above, numbers = large(element)
+        yield case(above, numbers, np.roll(numbers, 1))
 
 
 def choices(element):

@@ -368,11 +368,18 @@ fn several_protected(context: &Context) -> Verdict {
         let launched = program.launch(&arguments, &options, None, true).map_err(|refused| refused.error)?;
         for (output, sum) in launched.outputs_of(0, 3)?.iter().zip([11.0, 110.0, 101.0]) {
             let found = numbers(output)?;
+            let cause = match protected {
+                [] => {
+                    "the memory of a donated argument was reused before the program had read it for the last time"
+                }
+                _ => {
+                    "the memory of a donated argument was reused before the program had read it, or an output took the memory of a \
+                      protected argument"
+                }
+            };
             ensure!(
                 found == [sum; 4],
-                "a sum is {found:?}, expected {:?}, with the protected arguments {protected:?}. Probable cause: the memory of a \
-                 donated argument was reused before the program had read it, or an output took the memory of a protected \
-                 argument",
+                "a sum is {found:?}, expected {:?}, with the protected arguments {protected:?}. Probable cause: {cause}",
                 [sum; 4]
             );
         }

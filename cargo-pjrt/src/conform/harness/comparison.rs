@@ -56,6 +56,9 @@ pub(crate) fn check_array(array: &Buffer, check: impl Fn(&[u8]) -> Verdict) -> V
     outcome
 }
 
+/// The size from which on devices move arrays in several pieces: a place beyond it is named in bytes, too.
+const LARGE: usize = 4096;
+
 const PROBABLE_CAUSE: &str = ". Probable cause: ";
 
 impl<'a> Expected<'a> {
@@ -280,7 +283,9 @@ impl<'a> Expected<'a> {
                 "are the bytes with which the host overwrote its memory as soon as it was permitted to: the plugin still \
                  reads the host's memory"
             }
-            () if all(0) => "are zero: the plugin did not copy them, or cleared them",
+            () if all(0) => {
+                "are zero: the plugin did not copy them, copied them from elsewhere, or cleared them"
+            }
             () if is_one_part(differ, read.len() / size) => {
                 "are wrong, and all others are right: a part of the copy is missing, comes later, or is from elsewhere"
             }
@@ -289,6 +294,9 @@ impl<'a> Expected<'a> {
         let elements = read.len() / size;
         let part = match (differ.first(), differ.last()) {
             _ if differ.len() == elements => "all elements".to_owned(),
+            (Some(first), Some(last)) if first * size >= LARGE => {
+                format!("elements, from number {first} to {last} (from byte {} on),", first * size)
+            }
             (Some(first), Some(last)) => format!("elements, from number {first} to {last},"),
             _ => return None,
         };
