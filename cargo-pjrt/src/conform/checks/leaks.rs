@@ -19,11 +19,11 @@ pub(super) const CHECKS: &[Entry] = &[
         "lifetime/no_program_leaks",
         "The memory of a program, such as that of its constants, is free after the program was destroyed, whether it ran or not.",
         no_program_leaks,
-        "PJRT_LoadedExecutable_Destroy skip",
+        "PJRT_Buffer_Destroy since PJRT_LoadedExecutable_Destroy skip",
     )
     .header("PJRT_LoadedExecutable_Destroy", "Frees `executable` and deletes the underlying runtime object as if `PJRT_LoadedExecutable_Delete` were called.")
     .used_by(ALL)
-    .also(&["lifetime/*", "repeats/no_work_grows_the_process"]),
+    .also(&["*"]),
     check(
     "lifetime/no_use_leaks",
     "A destroyed array uses no memory, whatever was done with it: events, readbacks, copies, holds, executions, also failed ones.",
