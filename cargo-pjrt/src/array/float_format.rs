@@ -86,6 +86,11 @@ impl FloatFormat {
         (self.nans == Nans::Ieee).then(|| 1 << (self.mantissa - 1))
     }
 
+    /// Returns the number of bits of the mantissa.
+    pub(crate) fn mantissa_bits(self) -> u32 {
+        self.mantissa
+    }
+
     fn mantissa_mask(self) -> u64 {
         (1 << self.mantissa) - 1
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use crate::conform::harness::{
-    Context, Finding, LOST_BY_CALLBACK, LOST_CALLBACK, MISSED_CALLBACKS, Verdict, any_error, ensure, equal,
-    fails_with, numbers, patience, upload_four,
+    Context, Finding, LOST_BY_CALLBACK, LOST_CALLBACK, MISSED_CALLBACKS, Verdict, any_error, compile_add,
+    described, ensure, equal, fails_with, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, ElementType, Error, Event, Outcome};
@@ -90,6 +90,16 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL)
     .since(89)
     .needed_since(89),
+    check(
+        "event/is_ready_in_its_callback",
+        "Within its callback, an event is ready: PJRT_Event_IsReady, PJRT_Event_Error and PJRT_Event_Await return its outcome, also that of an event that fails.",
+        ready_inside,
+        "PJRT_Event_IsReady inside_callback set is_ready=0",
+    )
+    .header("PJRT_Event_OnReady", "`callback` will be called once `event` is ready.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .since(77)
+    .also(&["*"]),
     check(
         "event/destroyed_in_its_callback",
         "An event can be destroyed within its own callback.",
@@ -419,6 +429,61 @@ fn destroyed_inside(context: &Context) -> Verdict {
     ensure!(outcome.wait(patience()).is_some(), "the callback was not called, or did not return");
     ensure!(lock(&owner).is_none(), "the event was not destroyed within its callback");
     equal("the buffer afterwards", numbers(&alias)?, vec![1.0; 4])
+}
+
+/// What an event says within its own callback: whether it is ready, its error, and the outcome of waiting for it.
+type Inside = (Result<bool, Error>, Result<(), Error>, Result<(), Error>);
+
+/// Asks an event within its own callback. `complete` makes the event complete.
+fn asked_inside(event: Event, complete: impl FnOnce() -> Result<(), Error>) -> Result<Inside, Finding> {
+    let (owner, answer) = (Arc::new(Mutex::new(None::<Event>)), Arc::new(Mutex::new(None)));
+    let (inner, said) = (Arc::clone(&owner), Arc::clone(&answer));
+    let outcome = event.on_ready_then(move || {
+        if let Some(event) = &*lock(&inner) {
+            *lock(&said) = Some((event.is_ready(), event.error(), event.wait()));
+        }
+    })?;
+    *lock(&owner) = Some(event);
+    complete()?;
+    ensure!(
+        outcome.wait(patience()).is_some(),
+        "the callback was not called, or a call with its own event within it does not return"
+    );
+    let said = lock(&answer).take();
+    said.ok_or_else(|| Finding::Wrong("the callback was called before its event was complete".to_owned()))
+}
+
+fn ready_inside(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let program = compile_add(&client)?;
+    for (fails, of_execution) in [(false, false), (true, false), (false, true), (true, true)] {
+        let pending = Pending::new(&client)?;
+        let launched = program.run(&[&pending.array, &pending.array])?;
+        let (event, of) = match of_execution {
+            false => (pending.array.ready()?, "an array whose data comes later"),
+            true => (launched.output(0, 0)?.ready()?, "an output of an execution that waits for an argument"),
+        };
+        let complete = || match fails {
+            false => pending.provide(&client, &[1.0; 4]).map(drop),
+            true => pending.fail(&client, (Code::ABORTED, "not today")).map(drop),
+        };
+        let (is_ready, error, waited) = asked_inside(event, complete)?;
+        let outcome = if fails { "failed" } else { "completed" };
+        let what = format!("the ready event of {of}, which {outcome}, within its own callback");
+        ensure!(
+            is_ready? == true,
+            "PJRT_Event_IsReady of {what} is false: the plugin probably sets the state of an event after it has called its callbacks"
+        );
+        for (function, got) in [("PJRT_Event_Error", error), ("PJRT_Event_Await", waited)] {
+            let expected = if fails { "an error" } else { "no error" };
+            ensure!(
+                got.is_err() == fails,
+                "{function} of {what} returns {}; expected {expected}",
+                described(Some(&got))
+            );
+        }
+    }
+    Ok(())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

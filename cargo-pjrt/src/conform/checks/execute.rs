@@ -4,9 +4,9 @@ use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    CHANGED_ARGUMENT, Context, Finding, NOT_THE_DEFAULT, Verdict, add_program, compile_add, described,
-    ensure, equal, f32_bytes, guarded, is_in_memory, is_on_device, numbers, patience, refused_with,
-    upload_four, upload_to,
+    CHANGED_ARGUMENT, Context, FREED_PROGRAM, Finding, NOT_THE_DEFAULT, Verdict, add_program, compile_add,
+    described, ensure, equal, f32_bytes, guarded, is_in_memory, is_on_device, numbers, patience,
+    refused_with, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -659,7 +659,9 @@ fn destroyed_running(context: &Context) -> Verdict {
         client.fulfill(handle, Ok(&four))?;
         let how = if is_deleted { "deleted" } else { "destroyed" };
         let what = format!("the sum of an execution whose program was {how} while it waited for an argument");
-        equal(&what, numbers(launched.output(0, 0)?)?, vec![2.0; 4])?;
+        let sum = numbers(launched.output(0, 0)?)
+            .map_err(|error| Finding::Wrong(format!("{what} cannot be read: {error}; {FREED_PROGRAM}")))?;
+        ensure!(sum == [2.0; 4], "{what} is {sum:?}; expected {:?}; {FREED_PROGRAM}", [2.0; 4]);
         drop(kept);
     }
     Ok(())

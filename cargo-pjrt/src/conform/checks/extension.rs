@@ -305,7 +305,11 @@ fn default_layout(context: &Context) -> Verdict {
     let buffer = client.upload(&array, Some(client.device()?), None)?.buffer;
     let default = client.default_layout(ElementType::F32, &[2, 3])?;
     ensure!(!default.is_empty(), "the default layout is empty");
-    equal("the layout of the array", buffer.layout_text()?, default)
+    equal(
+        "the layout of an uploaded array, which PJRT_Layouts_PJRT_Client_GetDefaultLayout announces as the expected one,",
+        buffer.layout_text()?,
+        default,
+    )
 }
 
 /// Returns the order of the dimensions, from minor to major, of a layout as text, such as `{1,0}` or

@@ -5,11 +5,13 @@ use super::entry::{ALL, Entry, check};
 use super::pending::{Pending, in_error};
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, ensure, equal, is_on_device, lost_error, numbers, patience,
-    upload_four,
+    Context, Finding, NOT_SPREAD, Verdict, compile_add, ensure, equal, is_on_device, lost_error, numbers,
+    patience, upload_four,
 };
 use crate::requirements::Profile;
-use pjrt_testing::host::{Client, Code, CopyLayout, ElementType, Error, Event, Launched, LoadedExecutable};
+use pjrt_testing::host::{
+    Buffer, Client, Code, CopyLayout, ElementType, Error, Event, Launched, LoadedExecutable,
+};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -140,6 +142,12 @@ fn has_error(outcome: Result<(), Error>, what: &str) -> Verdict {
 
 pub(super) const DONE: &str = "the event in `device_complete_events`";
 
+/// Returns the elements of an array, or the error of its readback.
+fn described_numbers(array: &Buffer) -> String {
+    numbers(array)
+        .map_or_else(|error| format!("the error {error}"), |numbers| format!("the elements {numbers:?}"))
+}
+
 fn event_completes(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_add(&client)?;
@@ -151,7 +159,15 @@ fn event_has_error(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_add(&client)?;
     let launched = failing(&client, &executable, 981)?;
-    has_error(outcome(&launched.done[0], DONE)?, DONE)
+    let done = outcome(&launched.done[0], DONE)?;
+    let output = launched.output(0, 0)?;
+    if done.is_ok() && outcome(&output.ready()?, READY)?.is_ok() {
+        return Err(Finding::Wrong(format!(
+            "an execution with an argument that is in error completed without an error, and its output is ready with {}: {NOT_SPREAD}",
+            described_numbers(output)
+        )));
+    }
+    has_error(done, DONE)
 }
 
 fn later_failure(context: &Context) -> Verdict {
@@ -207,8 +223,14 @@ fn error_spreads(context: &Context) -> Verdict {
     for _ in 0..3 {
         array = launch(&executable, &[&array, &array], 948).map_err(refused)?.take_output()?;
     }
-    let ready = array.ready()?;
-    has_error(outcome(&ready, READY)?, "the ready event of an output of the third execution after that")
+    let outcome = outcome(&array.ready()?, READY)?;
+    if outcome.is_ok() {
+        return Err(Finding::Wrong(format!(
+            "the output of the third execution after one with an argument that is in error has no error, but {}: {NOT_SPREAD}",
+            described_numbers(&array)
+        )));
+    }
+    has_error(outcome, "the ready event of an output of the third execution after that")
 }
 
 fn outputs_have_dims(context: &Context) -> Verdict {

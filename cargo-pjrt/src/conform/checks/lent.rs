@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::arrays::{FIRST, Floats, SECOND, launch, numbered};
 use super::entry::{ALL, Entry, check};
-use crate::conform::harness::{Context, Expected, Finding, Verdict, add_program, patience};
+use crate::conform::harness::{Context, Expected, Finding, NEVER_COMPLETE, Verdict, add_program, patience};
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -144,8 +144,8 @@ fn wait(done: &Event, since: &str) -> Verdict {
     match done.on_ready()?.wait(patience()) {
         Some(outcome) => Ok(outcome?),
         None => Err(Finding::Wrong(format!(
-            "done_with_host_buffer was not ready {} s after {since}: the host can never free its memory",
-            patience().as_secs()
+            "done_with_host_buffer {NEVER_COMPLETE} and can never free its memory: it was not ready {:?} after {since}",
+            patience()
         ))),
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
-    Context, Finding, LEAKED_OUTPUT, Verdict, add_program, compile_add, ensure, equal, narrowest, numbers,
-    patience, performing, refused, upload_four,
+    Context, Finding, LEAKED_OUTPUT, Verdict, add_program, compile_add, count_of, ensure, equal, narrowest,
+    numbers, patience, performing, refused, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -305,7 +305,13 @@ fn devices(context: &Context) -> Verdict {
     let client = context.client()?;
     for device in client.addressable_devices()? {
         for memory in device.memories()? {
-            ensure!(memory.devices()?.contains(&device), "a device is not among those of its memory");
+            let devices = memory.devices()?;
+            ensure!(
+                devices.contains(&device),
+                "PJRT_Memory_AddressableByDevices of a memory that PJRT_Device_AddressableMemories of a device lists returns {}, and not \
+                 this device",
+                count_of(devices.len(), "device")
+            );
         }
     }
     Ok(())

@@ -280,8 +280,8 @@ fn in_turn<T>(
 fn of_new_arrays(context: &Context) -> Verdict {
     let client = context.client()?;
     let device = client.device()?;
-    // Some differ only in their elements.
-    let samples: Vec<Shaped> = [&[4][..], &[2, 3], &[], &[4], &[]]
+    // Each follows one that differs only in its elements, and one of another shape.
+    let samples: Vec<Shaped> = [&[4][..], &[4], &[2, 3], &[2, 3], &[], &[]]
         .into_iter()
         .enumerate()
         .map(|(number, dims)| Shaped::new(ElementType::F32, dims, number))

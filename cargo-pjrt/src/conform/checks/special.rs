@@ -2,8 +2,8 @@
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, ensure, equal, f32_bytes, fails_with, numbers, patience,
-    upload_four,
+    Context, Finding, NOT_SPREAD, Verdict, compile_add, ensure, equal, f32_bytes, fails_with, numbers,
+    patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, ElementType, ViewMemory};
@@ -170,6 +170,10 @@ fn error_spreads(context: &Context) -> Verdict {
     let good = upload_four(&client, &[1.0; 4])?;
     let outcome =
         compile_add(&client)?.run(&[&good, &bad]).and_then(|launched| launched.output(0, 0)?.ready()?.wait());
+    ensure!(
+        outcome.is_err(),
+        "the output of an execution with an argument that is in error has no error: {NOT_SPREAD}"
+    );
     fails_with("the output", outcome, Code::UNAVAILABLE, "not today")
 }
 

@@ -7,7 +7,7 @@ use crate::conform::harness::{
     equal, f32_bytes, is_in_memory, is_on_device, narrowest, patience, refused_with,
 };
 use crate::requirements::Profile;
-use pjrt_testing::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
+use pjrt_testing::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics, Uploaded};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -583,13 +583,31 @@ fn changed_afterwards(context: &Context, semantics: Semantics) -> Verdict {
         let dims = [(size / element_type.byte_size()) as i64];
         let array = HostArray { semantics, ..HostArray::new(&bytes, element_type, &dims) };
         let uploaded = client.upload(&array, Some(client.device()?), None)?;
-        if semantics == Semantics::ImmutableUntilTransferCompletes {
-            uploaded.done.wait()?;
+        if semantics == Semantics::ImmutableUntilTransferCompletes
+            && uploaded.done.on_ready()?.wait(patience()).is_none()
+        {
+            return Err(done_never_comes(uploaded)?);
         }
         uploaded.memory.overwrite();
         same_bytes(&uploaded.buffer.read()?, &bytes)?;
     }
     Ok(())
+}
+
+/// Describes an upload whose event for the host's memory does not come.
+fn done_never_comes(uploaded: Uploaded) -> Result<Finding, Finding> {
+    let late = uploaded.done.on_ready()?;
+    drop(uploaded.buffer);
+    let cause = match late.wait(patience() / 4) {
+        Some(_) => {
+            " as long as the buffer exists: it became complete when the buffer was destroyed. The plugin probably keeps the host's \
+             memory as the memory of the buffer"
+        }
+        None => "",
+    };
+    Ok(Finding::Wrong(format!(
+        "done_with_host_buffer of an upload with kImmutableUntilTransferCompletes {NEVER_COMPLETE}{cause}"
+    )))
 }
 
 fn not_read_after_call(context: &Context) -> Verdict {

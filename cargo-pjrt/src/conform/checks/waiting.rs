@@ -8,8 +8,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    COMPLETE_FROM_THE_START, Context, Expected, Finding, Verdict, add_program, compile_add, described,
-    ensure, equal, f32_bytes, numbers, patience, performing, upload_four,
+    COMPLETE_FROM_THE_START, Context, Expected, Finding, NOT_WAITED, Verdict, add_program, compile_add,
+    described, ensure, equal, f32_bytes, numbers, patience, performing, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -85,6 +85,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=951 mark_outputs ready",
     )
     .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready.")
+    .used_by(ALL),
+    check(
+        "waiting/for_arguments_of_each_kind",
+        "An execution waits for the data of its argument, whether this is an alias, an array of a transfer manager, or one that was donated with a control dependency.",
+        each_kind_of_argument,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=991 early_events",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
     .used_by(ALL),
     check(
         "waiting/work_is_done_when_events_are",
@@ -299,6 +307,72 @@ fn not_yet(client: &Client, event: &Event, what: &str, pending: Pending) -> Verd
         outcome = described(outcome.as_ref())
     );
     Ok(())
+}
+
+/// Executes with an argument whose data `provide` provides, and fails if the execution does not wait for it.
+fn waits_for(
+    client: &Client,
+    kind: &str,
+    argument: &Buffer,
+    provide: impl FnOnce() -> Result<(), Error>,
+) -> Verdict {
+    let executable = compile_add(client)?;
+    let four = upload_four(client, &[10.0; 4])?;
+    let launched = launch(&executable, &[argument, &four], 991)?;
+    std::thread::sleep(SHORT / 5);
+    let early = launched.done[0].is_ready()?;
+    provide()?;
+    let sum = numbers(launched.output(0, 0)?)?;
+    ensure!(
+        !early && sum == [12.0; 4],
+        "an execution with {kind} as an argument, whose data the host provided after the launch, {} and returned {sum:?}; expected \
+         {:?}: {NOT_WAITED}",
+        if early { "was complete before it" } else { "was not complete before it" },
+        [12.0; 4]
+    );
+    Ok(())
+}
+
+fn each_kind_of_argument(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let lacks = |error: &Error| error.code == Code::UNIMPLEMENTED;
+    let mut kinds = 0;
+    match client.alias(ElementType::F32, &[4], memory) {
+        Ok((array, handle)) => {
+            let two = upload_four(&client, &[2.0; 4])?;
+            waits_for(&client, "an alias", &array, || client.fulfill(handle, Ok(&two)))?;
+            kinds += 1;
+        }
+        Err(error) if lacks(&error) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match client.transfer_manager(&[(ElementType::F32, vec![4])], memory) {
+        Ok(manager) => {
+            let array = manager.retrieve(0)?;
+            let write = || manager.write(0, &f32_bytes(&[2.0; 4]), 0, true)?.wait();
+            waits_for(&client, "an array of a transfer manager", &array, write)?;
+            kinds += 1;
+        }
+        Err(error) if lacks(&error) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match upload_four(&client, &[2.0; 4])?.donate() {
+        Ok((array, dependency)) => {
+            let finish = || {
+                dependency.finish(Ok(()));
+                Ok(())
+            };
+            waits_for(&client, "an array that was donated with a control dependency", &array, finish)?;
+            kinds += 1;
+        }
+        Err(error) if lacks(&error) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match kinds {
+        0 => Err(Finding::NotApplicable("no function creates an array whose data comes later".to_owned())),
+        _ => Ok(()),
+    }
 }
 
 fn done_is_late(context: &Context) -> Verdict {

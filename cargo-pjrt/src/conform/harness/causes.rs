@@ -57,6 +57,17 @@ pub(crate) const EARLIER_PROGRAM: &str = "returns an earlier program";
 /// The words about a plugin whose errors have all the same code, which many checks notice.
 pub(crate) const ONE_CODE: &str = "for every error, whatever the code with which it was created";
 
+/// The words about an execution that has the results of an argument which is in error, which many checks notice.
+pub(crate) const NOT_SPREAD: &str =
+    "the plugin probably runs the program with whatever is in the memory of an argument that is in error";
+
+/// The words about an execution that begins before its arguments have their data, which many checks notice.
+pub(crate) const NOT_WAITED: &str = "the execution probably does not wait for the data of this argument";
+
+/// The words about a program that ends while it runs, which many checks notice.
+pub(crate) const FREED_PROGRAM: &str =
+    "the plugin probably frees what a program needs, or its outputs, while an execution of it waits or runs";
+
 /// The words about a program that computes something else from some run on, which many checks notice.
 pub(crate) const CHANGES_WITH_RUNS: &str =
     "of one program with the same arguments has other results than those before";

@@ -37,6 +37,10 @@ pub(crate) const TOO_EARLY: &str = "a moment later, the array has the expected e
 pub(crate) const OFFSET_IGNORED: &str =
     "the bytes are those at the offset 0: the plugin probably ignores `offset`";
 
+/// The cause of complex numbers whose parts are in the order of two arrays.
+pub(crate) const PLANAR: &str = "all real parts come before all imaginary parts; in host memory, the two parts of a complex number are \
+                                 neighbors";
+
 /// The causes of elements that are in the order in which they would be without strides or without a layout.
 pub(crate) const STRIDES_IGNORED: &str = "the strides were ignored: the plugin copied a dense array";
 pub(crate) const LAYOUT_IGNORED: &str = "the layout was ignored: the elements are row-major";
@@ -216,6 +220,12 @@ impl<'a> Expected<'a> {
         let got: Vec<&[u8]> = read.chunks(size).collect();
         if size > 1 && got.iter().zip(&expected).all(|(got, expected)| got.iter().eq(expected.iter().rev())) {
             return Some("the bytes of each element are in the opposite order".to_owned());
+        }
+        if self.element_type.stablehlo_name().starts_with("complex") {
+            let part = |at: usize| self.bytes.chunks(size / 2).skip(at).step_by(2);
+            if expected.len() > 1 && part(0).chain(part(1)).eq(read.chunks(size / 2)) {
+                return Some(PLANAR.to_owned());
+            }
         }
         for order in permutations(self.dims.len()) {
             let at = reading_order(self.dims, &order);
@@ -405,6 +415,10 @@ mod tests {
             "{}",
             repeated(&[1, 2, 0, 0])
         );
+        let complex = f32_bytes(&[1.0, 2.0, 3.0, 4.0]);
+        let array = Expected::new("the array", &complex, ElementType::by_name("C64").unwrap(), &[2]);
+        let planar = format!("{:?}", array.check(&f32_bytes(&[1.0, 3.0, 2.0, 4.0])));
+        assert!(planar.contains(PLANAR), "{planar}");
         assert!(!repeated(&[0, 2, 0, 2]).contains("this stride"), "{}", repeated(&[0, 2, 0, 2]));
     }
 

@@ -103,11 +103,35 @@ pub(super) fn conversion(element_type: ElementType, pairs: &[(&[u8], &[u8])]) ->
     }
     let pairs: Vec<(u128, u128)> =
         pairs.iter().map(|(got, expected)| (bits_of(got), bits_of(expected))).collect();
+    if let Some(shortened) = format.and_then(|format| shortened(element_type, format, &pairs)) {
+        return Some(shortened);
+    }
     let rows = CONVERSIONS.iter().filter(|(of, _)| *of == name).flat_map(|(_, all)| *all);
     let (to, _) = rows
         .into_iter()
         .find(|(_, convert)| pairs.iter().all(|(got, expected)| convert(*expected) == *got))?;
     Some(format!("{CONVERTED}{element_type} to {to} and back"))
+}
+
+/// Recognizes floats that lost the last bits of their mantissas, of which several elements show how many.
+fn shortened(element_type: ElementType, format: FloatFormat, pairs: &[(u128, u128)]) -> Option<String> {
+    const LEAST: usize = 2;
+    if format.byte_size() != element_type.byte_size() {
+        return None;
+    }
+    let mantissa = format.mantissa_bits();
+    let lost = pairs.iter().map(|(got, _)| got.trailing_zeros()).min()?;
+    let differ = pairs.iter().filter(|(got, expected)| got != expected).count();
+    // A conversion to the nearest such number is at most one step away from the number.
+    let is_near = |(got, expected): &(u128, u128)| got.abs_diff(*expected) >> lost == 0;
+    // The other conversions have names.
+    let has_name = lost >= 16;
+    let kept = mantissa.checked_sub(lost).filter(|kept| *kept > 0)?;
+    if has_name || lost < 2 || differ < LEAST || !pairs.iter().all(is_near) {
+        return None;
+    }
+    let name = if kept == 10 { ", as TF32 has," } else { "" };
+    Some(format!("{CONVERTED}{element_type} to numbers with {kept} bits of mantissa{name} and back"))
 }
 
 /// Recognizes truth values whose bytes are neither 0 nor 1.

@@ -9,7 +9,8 @@ use super::explanation::{
     name_one_fault, names_a_cause, names_its_field, names_its_function, observer, quotes,
 };
 use crate::conform::harness::{
-    CLIENT, CONVERTED, Check, DURING, INITIALIZES, LAYOUT_IGNORED, PAST_THE_END, STRIDES_IGNORED, Status,
+    CLIENT, CONVERTED, Check, DURING, INITIALIZES, LAYOUT_IGNORED, PAST_THE_END, PLANAR, STALE,
+    STRIDES_IGNORED, Status,
 };
 
 /// Sets [`Row::echo_of`] of each failure that another failure [explains](explains).
@@ -136,13 +137,15 @@ fn led_by_an_exact_one(rows: &[Row], (cause, mut echoes): (usize, Vec<usize>)) -
         let at = (0..echoes.len()).filter(|at| same(&echoes[*at])).min_by_key(|at| len(echoes[*at]))?;
         (len(echoes[at]) < len(cause)).then_some(at)
     };
-    let Some(at) = exact().filter(|_| !is_exact(&cause)).or_else(shortest) else { return (cause, echoes) };
+    // An answer for an earlier object looks like other faults.
+    let is_told = is_exact(&cause) || rows[cause].message.contains(STALE);
+    let Some(at) = exact().filter(|_| !is_told).or_else(shortest) else { return (cause, echoes) };
     let exact = std::mem::replace(&mut echoes[at], cause);
     (exact, echoes)
 }
 
 /// Phrases of messages that name a fault more exactly than the other messages about the same fault.
-const EXACT: &[&str] = &[CONVERTED, STRIDES_IGNORED, LAYOUT_IGNORED];
+const EXACT: &[&str] = &[CONVERTED, STRIDES_IGNORED, LAYOUT_IGNORED, PLANAR];
 
 /// Returns the failures of which no other one in the list is the cause, in the order in which a report lists them: those that
 /// every check depends on, then those whose messages say most, and of these the ones that explain most others.
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
     use crate::conform::checks;
     use crate::conform::harness::{
-        ACCORDING_TO, DIFFER, HAZARD, NEVER_COMPLETE, ONE_CODE, ORDER_IGNORED, RIGHT_ON_ANOTHER, STALE,
+        ACCORDING_TO, DIFFER, HAZARD, NEVER_COMPLETE, ONE_CODE, ORDER_IGNORED, RIGHT_ON_ANOTHER,
     };
 
     /// Returns the causes of failures with these names and messages, each with its echoes.
@@ -506,6 +509,18 @@ mod tests {
         group(&mut rows, &checks());
         let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
         assert_eq!(echoes, [Some("codes/differ"), None, None]);
+    }
+
+    #[test]
+    fn an_answer_for_an_earlier_object_leads_what_looks_like_another_fault() {
+        let stale = format!("PJRT_Buffer_ToHostBuffer of an array is 1; expected 2: {STALE}");
+        let ignored = format!("the array differs. Probable cause: {STRIDES_IGNORED}");
+        let messages = [("upload/with_gaps", ignored.as_str()), ("reports/of_new_arrays", stale.as_str())];
+        let mut rows = messages.map(|(name, message)| row(name, Status::Wrong, message));
+        rows.iter_mut().for_each(|row| row.functions = vec!["PJRT_Buffer_ToHostBuffer".into()]);
+        group(&mut rows, &checks());
+        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
+        assert_eq!(echoes, [Some("reports/of_new_arrays"), None]);
     }
 
     #[test]

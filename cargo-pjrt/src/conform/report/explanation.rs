@@ -6,10 +6,11 @@ use super::Row;
 use crate::conform::harness::{
     ACCORDING_TO, BYTES_COME_LATER, CHANGED_ARGUMENT, CHANGES_WITH_RUNS, COMPLETE_FROM_THE_START, CONVERTED,
     Check, DEVICE_CONTRADICTED, DIFFER, DURING, EARLIER_ARGUMENT, EARLIER_PROGRAM, FREED_IN_USE,
-    FREED_WHILE_HELD, HAZARD, KEPT_ERROR, KEPT_POINTER, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK,
-    LOST_BY_EXECUTION, LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NO_FAILURE,
-    NO_HAZARD, NOT_CALLED, NOT_THE_DEFAULT, OFFSET_IGNORED, ONE_CODE, ONE_MESSAGE, OUT_OF_ORDER,
-    READBACK_SIZE, RIGHT_ON_ANOTHER, SAME_ID, STALE, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
+    FREED_PROGRAM, FREED_WHILE_HELD, HAZARD, KEPT_ERROR, KEPT_POINTER, KEPT_TEXT, LEAKED_OUTPUT,
+    LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS,
+    NEVER_COMPLETE, NO_FAILURE, NO_HAZARD, NOT_CALLED, NOT_SPREAD, NOT_THE_DEFAULT, NOT_WAITED,
+    OFFSET_IGNORED, ONE_CODE, ONE_MESSAGE, OUT_OF_ORDER, PLANAR, READBACK_SIZE, RIGHT_ON_ANOTHER, SAME_ID,
+    STALE, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
 };
 use pjrt_testing::host::ElementType;
 
@@ -153,6 +154,8 @@ const PERVASIVE: &[&str] = &[
     SAME_ID,
     READBACK_SIZE,
     CHANGES_WITH_RUNS,
+    NOT_WAITED,
+    FREED_PROGRAM,
 ];
 
 /// Returns `true` if the message of a failure names a fault that makes many values wrong.
@@ -277,6 +280,8 @@ const FAULTS: &[&str] = &[
     LEAKED_OUTPUT,
     FREED_WHILE_HELD,
     OFFSET_IGNORED,
+    NOT_SPREAD,
+    PLANAR,
 ];
 
 /// Returns `true` if both messages name the same fault. Two hazards may be two faults.
@@ -326,7 +331,8 @@ fn are_of_one_type(cause: &Row, other: &Row) -> bool {
 fn is_converted(cause: &Row, other: &Row) -> bool {
     let from = cause.message.split_once(CONVERTED).and_then(|(_, from)| from.split(' ').next());
     let is_named = |name: &str| words(&other.message).any(|word| word.eq_ignore_ascii_case(name));
-    other.status == Status::Wrong && !names_a_cause(&other.message) && from.is_some_and(is_named)
+    let names_another = names_a_cause(&other.message) && !other.message.contains(CONVERTED);
+    other.status == Status::Wrong && !names_another && from.is_some_and(is_named)
 }
 
 /// Returns the kind of the elements of the array that a failure is about: the type that its message names first, or that of the
