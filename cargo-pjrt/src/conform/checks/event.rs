@@ -471,7 +471,7 @@ fn ready_inside(context: &Context) -> Verdict {
         let outcome = if fails { "failed" } else { "completed" };
         let what = format!("the ready event of {of}, which {outcome}, within its own callback");
         ensure!(
-            is_ready? == true,
+            is_ready?,
             "PJRT_Event_IsReady of {what} is false: the plugin probably sets the state of an event after it has called its callbacks"
         );
         for (function, got) in [("PJRT_Event_Error", error), ("PJRT_Event_Await", waited)] {
