@@ -504,11 +504,13 @@ mod tests {
             ("codes/differ", only.as_str()),
             ("memory/other", "it was refused with PJRT_X: INTERNAL: no room"),
         ];
-        let mut rows = messages.map(|(name, message)| row(name, Status::Wrong, message));
+        let mut rows: Vec<Row> =
+            messages.iter().map(|(name, message)| row(name, Status::Wrong, message)).collect();
+        rows.extend(["area/a", "area/b", "area/c", "area/d"].map(|name| row(name, Status::Passed, "")));
         rows.iter_mut().for_each(|row| row.functions = vec!["PJRT_Error_GetCode".into()]);
         group(&mut rows, &checks());
-        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
-        assert_eq!(echoes, [Some("codes/differ"), None, None]);
+        let echoes: Vec<_> = rows.iter().map(|row| row.echo_of.as_deref()).collect();
+        assert_eq!(echoes[..3], [Some("codes/differ"), None, None]);
     }
 
     #[test]
