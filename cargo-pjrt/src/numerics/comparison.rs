@@ -41,8 +41,14 @@ pub(super) fn coarse(expected: &Array) -> Tolerance {
     let elements = expected.bytes.chunks_exact(expected.element_type.byte_size().max(1));
     let parts = elements.filter_map(|element| number::reals(name, element)).flatten();
     let largest = parts.map(f64::abs).filter(|part| part.is_finite()).fold(0.0, f64::max);
+    let is_float = FloatFormat::of(expected.element_type).is_some();
+    let reason = if is_float {
+        "two percent of the element, and of the largest one"
+    } else {
+        "integers and truth values are exact"
+    };
     Tolerance {
-        reason: "two percent of the element, and of the largest one".to_owned(),
+        reason: reason.to_owned(),
         relative: 0.02,
         absolute: 0.02 * largest,
         any_zero: true,
@@ -93,13 +99,16 @@ pub(super) fn compare(
             first.get_or_insert((at, wanted, given));
         }
     }
+    // Truth values of other bits look equal.
+    let with_bits =
+        |wanted: &[u8], given: &[u8]| is_move || element_text(name, wanted) == element_text(name, given);
     let fault = first.map(|(at, wanted, given)| Fault {
         result: index,
         wrong,
         total: expected.bytes.len() / size,
         position: position(at, &expected.dims),
-        expected: text(name, wanted, is_move),
-        found: text(name, given, is_move),
+        expected: text(name, wanted, with_bits(wanted, given)),
+        found: text(name, given, with_bits(wanted, given)),
         largest,
         tolerance: tolerance.reason.clone(),
     });

@@ -8,8 +8,8 @@ equal, a wrong dimension gives wrong elements and not an error; in the others, s
 import itertools
 
 import numpy as np
-from case import ANY_ZERO, EXACT, Case, generator, module, one, tensor, values, whole
-from structured import array, comparator, initial, padding, reducing, region, sorted_along
+from case import ANY_ZERO, DTYPES, EXACT, Case, generator, module, one, tensor, values, whole
+from structured import array, comparator, initial, of_one_sign, padding, reducing, region, sorted_along
 
 ELEMENTS = ("f32", "i32")
 
@@ -266,6 +266,12 @@ def lengths(e):
         matrix = whole(e, (3, count), "lengths")
         for d in range(2):
             yield Case("reduce", e, f"add, 3 rows of {count}, dimension {d}", reducing("add", e, (3, count), (d,)), [matrix], ANY_ZERO)
+        # Zeros beyond the end of a row change these.
+        for op in ("maximum", "minimum", "multiply"):
+            numbers = of_one_sign(op, e, (3, count)) if op != "multiply" else np.where(np.arange(3 * count).reshape(3, count) % 3, 1, 2)
+            numbers = numbers.astype(DTYPES[e])
+            if op != "multiply" or count < 60:
+                yield Case("reduce", e, f"{op} of one sign, 3 rows of {count}", reducing(op, e, (3, count), (1,)), [numbers], EXACT)
         yield moved("transpose", e, f"3 rows of {count}", f"permutation = {array(1, 0)}", (count, 3), matrix)
     for shape in ((1, 33, 1), (17, 1, 19), (17, 33, 19), (70, 130, 65)):
         left, right, result = shape[:2], shape[1:], (shape[0], shape[2])

@@ -27,6 +27,7 @@ import constants  # noqa: E402
 import dimensions  # noqa: E402
 import elementwise  # noqa: E402
 import from_jax  # noqa: E402
+import fusions  # noqa: E402
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 import structured  # noqa: E402
@@ -183,7 +184,7 @@ def main() -> int:
     jax.config.update("jax_enable_x64", True)
     FOLDER.mkdir(parents=True, exist_ok=True)
     disagreements = 0
-    suites = {"ops": [elementwise.cases, constants.cases, structured.cases, from_jax.functions], "dimensions": [dimensions.cases], "models": [from_jax.models]}
+    suites = {"ops": [elementwise.cases, constants.cases, fusions.cases, structured.cases, from_jax.functions], "dimensions": [dimensions.cases], "models": [from_jax.models]}
     for name, groups in suites.items():
         archive = Archive()
         cases = (case for group in groups for case in group() if not options.only or case.op in options.only)

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, with_main};
-use crate::conform::harness::{Context, Finding, Verdict, ensure, patience, upload_four};
+use crate::conform::harness::{Context, Finding, Verdict, ensure, numbers, patience, upload_four};
 use crate::process::usage::available_bytes;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -21,6 +21,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Device_MemoryStats_Args::bytes_in_use", "Number of bytes in use.")
     .used_by(ALL)
     .also(&["memory/*", "exhaustion/*"]),
+    check(
+        "exhaustion/temporary_memory",
+        "If the memory of a device does not suffice for the intermediate results of an execution, the execution or its output fails with RESOURCE_EXHAUSTED; otherwise, the output is right.",
+        temporaries,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=992 zeroed_output 0",
+    )
+    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client: an execution that cannot compute its outputs fails.")
+    .used_by(ALL),
     check(
         "exhaustion/memory_can_be_filled_again",
         "A device whose memory was filled with arrays until one was refused takes as many arrays again after these were destroyed.",
@@ -168,6 +176,69 @@ fn run(program: &LoadedExecutable, scalars: &[Buffer]) -> Result<(), Error> {
         output.ready()?.wait()?;
     }
     launched.done[0].wait()
+}
+
+/// Returns the forms of a program that returns the number of elements of a large intermediate result, which a device may compute
+/// without storing it. The operations are those of matrix products, of reductions and of sorting.
+fn with_temporaries(len: i64) -> [String; 3] {
+    let ty = format!("tensor<{len}xf32>");
+    let (scalar, flag) = ("tensor<f32>", "tensor<i1>");
+    let spread = format!(
+        "    %x = \"stablehlo.broadcast_in_dim\"(%p0) {{broadcast_dimensions = array<i64>}} : ({scalar}) -> {ty}\n"
+    );
+    let sum = |of: &str| {
+        format!(
+            "    %z = stablehlo.constant dense<0.0> : {scalar}\n    %r = stablehlo.reduce({of} init: %z) applies stablehlo.add across \
+             dimensions = [0] : ({ty}, {scalar}) -> {scalar}\n"
+        )
+    };
+    let product = format!(
+        "    %r = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0] : ({ty}, {ty}) -> {scalar}\n"
+    );
+    let sorted = format!(
+        "    %y = \"stablehlo.sort\"(%x) ({{\n    ^bb0(%a: {scalar}, %b: {scalar}):\n      %c = stablehlo.compare LT, %a, %b : ({scalar}, \
+         {scalar}) -> {flag}\n      stablehlo.return %c : {flag}\n    }}) {{dimension = 0 : i64, is_stable = true}} : ({ty}) -> {ty}\n"
+    );
+    [product, sum("%x"), sorted + &sum("%y")]
+        .map(|lines| with_main(&format!("%p0: {scalar}"), &(spread.clone() + &lines), "%r", scalar))
+}
+
+fn temporaries(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let device = Small::new(&client)?;
+    // Twice as much as the memory that is left, and a number of elements that a float holds.
+    let len = (device.limit / PARTS).min(1 << 23);
+    let programs =
+        with_temporaries(len).map(|text| compiled(&client, &text, &CompileOptions::default()).ok());
+    let one = 1_f32.to_le_bytes();
+    let scalar =
+        client.upload(&HostArray::new(&one, ElementType::F32, &[]), Some(client.device()?), None)?.buffer;
+    let mut arrays = device.fill()?;
+    drop(arrays.pop());
+    for program in programs.iter().flatten() {
+        let outcome = launch(program, &[&scalar], 992).and_then(|launched| numbers(launched.output(0, 0)?));
+        match outcome {
+            Ok(sum) => ensure!(
+                sum == [len as f32],
+                "the sum of {len} ones is {sum:?} if their {} bytes do not fit into the memory that is left: the plugin probably ignores \
+                 that it cannot allocate an intermediate result",
+                4 * len
+            ),
+            Err(error) => {
+                ensure!(
+                    error.code == Code::RESOURCE_EXHAUSTED,
+                    "an execution whose intermediate results do not fit into the memory failed with {error}; hosts recognize exhausted \
+                     memory by the code RESOURCE_EXHAUSTED"
+                );
+            }
+        }
+    }
+    match programs.iter().any(Option::is_some) {
+        true => Ok(()),
+        false => Err(Finding::Unsupported(
+            "no program with a large intermediate result can be compiled".to_owned(),
+        )),
+    }
 }
 
 fn filled_again(context: &Context) -> Verdict {

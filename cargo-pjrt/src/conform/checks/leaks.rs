@@ -262,18 +262,29 @@ fn no_program_leaks(context: &Context) -> Verdict {
     let elements = vec![0; 4 * CONSTANT];
     let array = HostArray::new(&elements, ElementType::F32, &[CONSTANT as i64]);
     let argument = host.client.upload(&array, Some(host.client.device()?), None)?.buffer;
-    for runs in [true, false] {
-        let number = Cell::new(0);
+    let bytes = 4 * CONSTANT;
+    let number = Cell::new(0);
+    let compile = || {
+        number.set(number.get() + 1);
+        compiled(&host.client, &with_constant(number.get()), &CompileOptions::default())
+    };
+    let execute = |program: &LoadedExecutable| -> Verdict {
+        Ok(launch(program, &[&argument], 0)?.output(0, 0)?.ready()?.wait()?)
+    };
+    let one = compile()?;
+    let grown = growth(&host, patience() / 4, || execute(&one))?;
+    ensure!(
+        grown < (ROUNDS * bytes / 2) as i64,
+        "bytes_in_use of PJRT_Device_MemoryStats grew by {grown} bytes while one program with a constant of {bytes} bytes was executed \
+         {ROUNDS} times, and its output destroyed: the plugin probably does not free the temporary memory of an execution, or its output"
+    );
+    for runs in [false, true] {
         let work = || {
-            number.set(number.get() + 1);
-            let program = compiled(&host.client, &with_constant(number.get()), &CompileOptions::default())?;
-            if runs {
-                launch(&program, &[&argument], 0)?.output(0, 0)?.ready()?.wait()?;
-            }
-            Ok(())
+            let program = compile()?;
+            if runs { execute(&program) } else { Ok(()) }
         };
         let grown = growth(&host, patience() / 4, work)?;
-        let (bytes, state) = (4 * CONSTANT, if runs { "compiled, executed" } else { "compiled" });
+        let state = if runs { "compiled, executed" } else { "compiled" };
         ensure!(
             grown < (ROUNDS * bytes / 2) as i64,
             "bytes_in_use of PJRT_Device_MemoryStats grew by {grown} bytes while {ROUNDS} programs, each with another constant of {bytes} \

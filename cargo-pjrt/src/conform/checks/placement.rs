@@ -4,8 +4,8 @@
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
-    Context, Finding, NOT_THE_DEFAULT, ONE_DEVICE, Verdict, add_program, device_name, ensure, equal,
-    f32_bytes, is_in_memory, is_on_device, numbers, upload_to,
+    Context, Finding, NOT_THE_DEFAULT, OF_ANOTHER_DEVICE, ONE_DEVICE, Verdict, add_program, device_name,
+    ensure, equal, f32_bytes, is_in_memory, is_on_device, numbers, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -260,12 +260,25 @@ fn copies_to_memories(context: &Context) -> Verdict {
 fn copies_to_devices(context: &Context) -> Verdict {
     let client = context.client()?;
     let devices = several(&client)?;
-    for from in &devices {
-        let source = upload_to(&client, &VALUES, *from)?.buffer;
+    // The arrays of all devices exist at once, and may be at equal addresses.
+    let values = |number: usize| [10.0_f32, 20.0, 30.0, 40.0].map(|value| value + number as f32);
+    let sources = devices.iter().enumerate().map(|(at, from)| upload_to(&client, &values(at), *from));
+    let sources = sources.collect::<Result<Vec<_>>>()?;
+    for (at, from) in devices.iter().enumerate() {
         for to in devices.iter().filter(|to| *to != from) {
-            let copy = source.copy_to_device(*to)?;
+            let copy = sources[at].buffer.copy_to_device(*to)?;
             is_in(&copy, (*to, to.default_memory()?), "PJRT_Buffer_CopyToDevice", "dst_device")?;
-            is_copy(&copy)?;
+            let (found, expected) = (numbers(&copy)?, values(at));
+            let other = (0..devices.len()).find(|other| found == values(*other));
+            let whose = other.map_or_else(String::new, |other| {
+                format!(": these elements {OF_ANOTHER_DEVICE}, {}", device_name(devices[other]))
+            });
+            ensure!(
+                found == expected,
+                "a copy from {} to {} is {found:?}; expected {expected:?}{whose}",
+                device_name(*from),
+                device_name(*to)
+            );
         }
     }
     Ok(())

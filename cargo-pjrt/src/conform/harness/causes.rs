@@ -64,6 +64,9 @@ pub(crate) const NOT_SPREAD: &str =
 /// The words about an execution that begins before its arguments have their data, which many checks notice.
 pub(crate) const NOT_WAITED: &str = "the execution probably does not wait for the data of this argument";
 
+/// The words about the elements of an array on another device, which many checks notice.
+pub(crate) const OF_ANOTHER_DEVICE: &str = "are those of the array on another device";
+
 /// The words about a program that ends while it runs, which many checks notice.
 pub(crate) const FREED_PROGRAM: &str =
     "the plugin probably frees what a program needs, or its outputs, while an execution of it waits or runs";

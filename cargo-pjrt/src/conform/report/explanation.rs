@@ -9,8 +9,8 @@ use crate::conform::harness::{
     FREED_PROGRAM, FREED_WHILE_HELD, HAZARD, KEPT_ERROR, KEPT_POINTER, KEPT_TEXT, LEAKED_OUTPUT,
     LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS,
     NEVER_COMPLETE, NO_FAILURE, NO_HAZARD, NOT_CALLED, NOT_SPREAD, NOT_THE_DEFAULT, NOT_WAITED,
-    OFFSET_IGNORED, ONE_CODE, ONE_MESSAGE, OUT_OF_ORDER, PLANAR, READBACK_SIZE, RIGHT_ON_ANOTHER, SAME_ID,
-    STALE, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
+    OF_ANOTHER_DEVICE, OFFSET_IGNORED, ONE_CODE, ONE_MESSAGE, OUT_OF_ORDER, PLANAR, READBACK_SIZE,
+    RIGHT_ON_ANOTHER, SAME_ID, STALE, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
 };
 use pjrt_testing::host::ElementType;
 
@@ -156,12 +156,21 @@ const PERVASIVE: &[&str] = &[
     CHANGES_WITH_RUNS,
     NOT_WAITED,
     FREED_PROGRAM,
+    OF_ANOTHER_DEVICE,
 ];
 
 /// Returns `true` if the message of a failure names a fault that makes many values wrong.
 pub(super) fn is_pervasive(row: &Row) -> bool {
     let is_named = row.message.contains(HAZARD) || PERVASIVE.iter().any(|text| row.message.contains(text));
     is_named && !is_indirect(&row.name) && !is_refuted(row)
+}
+
+/// Returns `true` if the message of a failure names a fault in the order of operations, for which it has evidence. What other checks
+/// say of wrong values may follow from it.
+fn is_of_order(row: &Row) -> bool {
+    [HAZARD, TOO_EARLY, BYTES_COME_LATER, COMPLETE_FROM_THE_START, NOT_WAITED]
+        .iter()
+        .any(|text| row.message.contains(text))
 }
 
 /// Returns `true` if a control of the check showed that the failure is not about what the check tests.
@@ -172,7 +181,7 @@ fn is_refuted(row: &Row) -> bool {
 /// Returns `true` if a failure may follow from a fault that makes many values wrong.
 fn is_of_values(cause: &Row, check: &Check, other: &Row) -> bool {
     is_pervasive(cause)
-        && !is_pervasive(other)
+        && (!is_pervasive(other) || is_of_order(cause) && !is_of_order(other))
         && other.status == Status::Wrong
         && !is_only_an_error(&other.message)
         && other.functions.iter().any(|called| called == function(check))
