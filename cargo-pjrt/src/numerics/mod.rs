@@ -19,6 +19,7 @@ mod suite;
 pub use child::child;
 pub(crate) use child::{is_right, programs_of};
 pub use options::{ChildOptions, Options};
+pub(crate) use order::Order;
 pub use parent::numerics;
 pub use record::record;
 pub use report::{Report, Row, Status};

@@ -14,11 +14,11 @@ pub(super) const BROADCAST: &str = "broadcast_in_dim";
 const FIRST: [&str; 2] = [IDENTITY, BROADCAST];
 
 /// The operations that each operation may be decomposed into, by name without the dialect.
-pub(super) struct Order(BTreeMap<&'static str, Vec<&'static str>>);
+pub(crate) struct Order(BTreeMap<&'static str, Vec<&'static str>>);
 
 impl Order {
     /// Reads the decompositions of `pjrt_stablehlo`.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let all = decompositions().map(|rule| (without_dialect(rule.op), names(rule.into)));
         Order(all.collect())
     }
@@ -36,7 +36,7 @@ impl Order {
     }
 
     /// Returns the key by which operations are sorted: those that all others depend on, then those with fewer parts.
-    pub(super) fn key<'a>(&self, op: &'a str) -> (usize, usize, &'a str) {
+    pub(crate) fn key<'a>(&self, op: &'a str) -> (usize, usize, &'a str) {
         let place = FIRST.iter().position(|first| *first == op).unwrap_or(FIRST.len());
         (place, self.parts(op).len(), op)
     }

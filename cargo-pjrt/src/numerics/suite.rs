@@ -190,6 +190,11 @@ impl Suite {
 }
 
 impl Case {
+    /// Returns the name of the operation.
+    pub(crate) fn op(&self) -> &str {
+        &self.op
+    }
+
     /// Returns the operation, the element type and the name.
     pub(crate) fn label(&self) -> String {
         format!("{} {} {}", self.op, self.element, self.name)

@@ -415,7 +415,7 @@ fn hlo(context: &Context) -> Verdict {
 }
 
 /// Compiles a program that adds from HLO. Unsupported if the plugin does not read HLO.
-fn compile_hlo(client: &Client) -> Result<LoadedExecutable, Finding> {
+pub(super) fn compile_hlo(client: &Client) -> Result<LoadedExecutable, Finding> {
     let program = hlo_add(&[4]);
     match client.compile(&Program { code: &program, format: "hlo" }, &options()) {
         Err(error) if error.code == Code::INVALID_ARGUMENT && error.message.contains("hlo") => {

@@ -68,7 +68,7 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("JAX, xla/python/pjrt_ifrt/pjrt_executable.cc, PjRtLoadedExecutable::Execute", "Passes the buffers of each argument, and receives those of each output, in the order of the program's addressable devices.")
     .used_by(&[Profile::Jax])
-    .also(&["devices/replicas_in_another_order"]),
+    .also(&["devices/replicas_in_another_order", "executables/overridden_order"]),
     check(
         "devices/logical_ids",
         "PJRT_LoadedExecutable_AddressableDeviceLogicalIds lists replica and partition of each of these devices, in the same order.",

@@ -186,8 +186,14 @@ impl Strided {
             let what = format!(
                 "an array {element_type}{dims:?} that was uploaded with the strides {strides:?} and {semantics:?}"
             );
+            let positive = elements_at(
+                memory,
+                &offsets(dims, &strides.iter().map(|stride| stride.abs()).collect::<Vec<_>>(), 0),
+                element_type.byte_size(),
+            );
             Expected::new(&what, expected, *element_type, dims)
                 .strides(strides)
+                .suspect(positive, "the plugin takes negative strides for positive ones")
                 .suspect(&memory[*first..*first + expected.len()], STRIDES_IGNORED)
                 .suspect(
                     &memory[..expected.len()],

@@ -6,8 +6,8 @@ use super::entry::{Entry, check};
 use super::pending::in_error;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, LOST_CALLBACK, Verdict, compile_add, kept_text, lost_error, patience, permutations,
-    upload_four,
+    Context, Finding, LOST_CALLBACK, Verdict, compile_add, ensure, kept_text, lost_error, patience,
+    permutations, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, CopyLayout, Error, Event, Outcome, Result};
@@ -83,7 +83,14 @@ fn observe(
     let early = before.iter().map(|outcome| ("a callback of PJRT_Event_OnReady", outcome_of(outcome)));
     let late = order.iter().map(|index| (OBSERVERS[*index].0, OBSERVERS[*index].1(event)));
     let mut received: Option<&str> = None;
-    for (observer, got) in early.chain(late) {
+    let all: Vec<_> = early.chain(late).collect();
+    if all.iter().all(|(_, got)| got.is_ok()) {
+        return Err(Finding::Wrong(format!(
+            "{what} failed with {}: {:?}, and no observer receives the error: the plugin probably loses it where the event fails",
+            expected.0, expected.1
+        )));
+    }
+    for (observer, got) in all {
         let is_right =
             got.as_ref().is_err_and(|got| got.code == expected.0 && got.message.contains(expected.1));
         if is_right {
@@ -121,8 +128,14 @@ fn created(context: &Context) -> Verdict {
         for callbacks in [0, 2] {
             let event = Event::create(context.plugin)?;
             let before = (0..callbacks).map(|_| event.on_ready()).collect::<Result<Vec<_>>>()?;
+            let early = before.iter().map(|outcome| outcome.calls()).sum::<usize>();
+            ensure!(
+                early == 0,
+                "PJRT_Event_OnReady called the callback of an event before the host completed it: the plugin probably does not ask whether \
+                 the event is ready"
+            );
             event.set(GONE.0, GONE.1)?;
-            observe("an event that the host completed", &event, &before, &order, GONE)?;
+            observe("an event that the host completed with PJRT_Event_Set", &event, &before, &order, GONE)?;
         }
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! Checks of optimized programs: hosts receive all of their bytes.
 
+use super::compile::compile_hlo;
 use super::entry::{Entry, check};
 use crate::conform::harness::{Context, Finding, Verdict, add_program, compile_add, ensure, equal};
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::Program;
+use pjrt_testing::host::{LoadedExecutable, Program};
 
 const PROGRAM: &str = "PJRT_Executable_OptimizedProgram";
 const PROGRAM_TEXT: &str = "The caller calls the function twice: without memory for the code to obtain its size, and then with memory of this size, which the function fills.";
@@ -73,8 +74,21 @@ fn is_of_each(context: &Context) -> Verdict {
 
 fn is_whole(context: &Context) -> Verdict {
     let client = context.client()?;
-    let loaded = compile_add(&client)?;
+    is_whole_of(&compile_add(&client)?)?;
+    // A plugin need not read HLO.
+    compile_hlo(&client).map_or(Ok(()), |loaded| is_whole_of(&loaded))
+}
+
+fn is_whole_of(loaded: &LoadedExecutable) -> Verdict {
     let (code, format) = loaded.executable()?.optimized_program()?;
+    // Hosts choose the parser by the format.
+    let is_mlir = code.starts_with(b"ML\xefR") || is_text(&code);
+    ensure!(
+        is_mlir == (format == "mlir") || !["mlir", "hlo", "hlo_with_config"].contains(&format.as_str()),
+        "the format is {format:?}, but the {} bytes of the program are {}: the plugin probably names another format than that of the bytes",
+        code.len(),
+        if is_mlir { "MLIR" } else { "neither MLIR text nor MLIR bytecode" }
+    );
     let outcome = match format.as_str() {
         "mlir" => whole_mlir(&code),
         "hlo" => pjrt_stablehlo::parse_hlo(code.clone()).map(drop).or_else(unless_cut),
@@ -99,6 +113,12 @@ fn unless_cut(error: pjrt_stablehlo::Error) -> Result<(), String> {
         pjrt_stablehlo::ErrorKind::Malformed => Err(error.to_string()),
         _ => Ok(()),
     }
+}
+
+fn is_text(code: &[u8]) -> bool {
+    let is_printed =
+        |text: &str| text.chars().all(|letter| !letter.is_control() || letter.is_ascii_whitespace());
+    std::str::from_utf8(code).is_ok_and(is_printed)
 }
 
 fn whole_mlir(code: &[u8]) -> Result<(), String> {

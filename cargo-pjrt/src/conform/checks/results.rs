@@ -66,6 +66,7 @@ fn operations(context: &Context) -> Verdict {
     let (client, start) = (context.client()?, Instant::now());
     let elements = if is_brief() { &ELEMENTS[..WHOLE] } else { &ELEMENTS[..] };
     let others = ELEMENTS[..WHOLE].iter().map(|element| (element, false));
+    let order = numerics::Order::new();
     let (mut total, mut wrong) = (0, Vec::new());
     for (element, first) in elements.iter().map(|element| (element, true)).chain(others) {
         for case in numerics::programs_of(element, first).map_err(Finding::Unsupported)? {
@@ -76,15 +77,19 @@ fn operations(context: &Context) -> Verdict {
             let run = || numerics::is_right(&client, case);
             let outcome = performing(format!("the program {label}"), run).map_err(Finding::Unsupported)?;
             total += usize::from(outcome.is_some());
-            wrong.extend(outcome.and_then(Result::err).map(|why| format!("{label}: {why}")));
+            let why = outcome.and_then(Result::err);
+            wrong.extend(why.map(|why| (order.key(case.op()), format!("{label}: {why}"))));
         }
     }
     if total == 0 {
         return Err(Finding::Unsupported("the plugin compiles none of the programs".to_owned()));
     }
+    // An operation that others are decomposed into comes first.
+    wrong.sort_by_key(|(key, _)| *key);
+    let wrong: Vec<String> = wrong.into_iter().map(|(_, text)| text).collect();
     ensure!(
         wrong.is_empty(),
-        "{} of {total} programs of one operation have wrong results or fail: {}. `cargo pjrt numerics` lists all",
+        "{} of {total} programs of few operations have wrong results or fail: {}. `cargo pjrt numerics` lists all",
         wrong.len(),
         wrong[..wrong.len().min(SHOWN)].join("; ")
     );

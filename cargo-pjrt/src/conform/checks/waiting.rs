@@ -223,7 +223,11 @@ fn readback_of_pending(context: &Context) -> Verdict {
     let _array = pending.provide(&client, &VALUES)?;
     read_late("PJRT_Buffer_ToHostBuffer", &event, || bytes.bytes(), &VALUES)?;
     if let Ok(copy) = copy {
-        equal("a copy of an array that had no data when the copy began", numbers(&copy)?, VALUES.to_vec())?;
+        let copied = numbers(&copy)?;
+        ensure!(
+            copied == VALUES,
+            "a copy of an array whose data came after the copy began is {copied:?}; expected {VALUES:?}: {NOT_WAITED}"
+        );
     }
     Ok(())
 }

@@ -61,8 +61,8 @@ pub(crate) const ONE_CODE: &str = "for every error, whatever the code with which
 pub(crate) const NOT_SPREAD: &str =
     "the plugin probably runs the program with whatever is in the memory of an argument that is in error";
 
-/// The words about an execution that begins before its arguments have their data, which many checks notice.
-pub(crate) const NOT_WAITED: &str = "the execution probably does not wait for the data of this argument";
+/// The words about an operation that begins before an array has its data, which many checks notice.
+pub(crate) const NOT_WAITED: &str = "the plugin probably does not wait for the data of the array";
 
 /// The words about the elements of an array on another device, which many checks notice.
 pub(crate) const OF_ANOTHER_DEVICE: &str = "are those of the array on another device";

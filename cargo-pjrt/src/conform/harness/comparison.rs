@@ -37,6 +37,9 @@ pub(crate) const TOO_EARLY: &str = "a moment later, the array has the expected e
 pub(crate) const OFFSET_IGNORED: &str =
     "the bytes are those at the offset 0: the plugin probably ignores `offset`";
 
+/// The cause of elements of which each two changed places.
+const EXCHANGED: &str = "each two neighbors changed places: the plugin probably takes the halves of a byte, or of a word, in the wrong order";
+
 /// The cause of complex numbers whose parts are in the order of two arrays.
 pub(crate) const PLANAR: &str = "all real parts come before all imaginary parts; in host memory, the two parts of a complex number are \
                                  neighbors";
@@ -227,6 +230,13 @@ impl<'a> Expected<'a> {
                 return Some(PLANAR.to_owned());
             }
         }
+        let pairs = |of: &[&[u8]]| {
+            of.chunks_exact(2).flat_map(|two| [two[1].to_vec(), two[0].to_vec()]).collect::<Vec<_>>()
+        };
+        let whole = expected.len() / 2 * 2;
+        if whole >= 4 && got.len() >= whole && pairs(&expected).iter().eq(&got[..whole]) {
+            return Some(EXCHANGED.to_owned());
+        }
         for order in permutations(self.dims.len()) {
             let at = reading_order(self.dims, &order);
             if at.iter().zip(&got).all(|(at, got)| expected.get(*at) == Some(got)) {
@@ -370,7 +380,7 @@ mod tests {
 
     #[test]
     fn the_cause_of_a_difference_is_named() {
-        let cases: [(&[f32], &str); 11] = [
+        let cases: [(&[f32], &str); 12] = [
             (&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "Ok(())"),
             (
                 &[9.0; 6],
@@ -380,6 +390,7 @@ mod tests {
             (&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0], "in the order of the dimensions [1, 0]"),
             (&[2.0, 3.0, 4.0, 5.0, 6.0, 0.0], "shifted by 1"),
             (&[5.0, 6.0, 1.0, 2.0, 3.0, 4.0], "the first 4 elements are behind the others"),
+            (&[2.0, 1.0, 4.0, 3.0, 6.0, 5.0], "each two neighbors changed places"),
             (&[0.0; 6], "all elements are zero"),
             (&[1.0, 2.0, 3.0, 4.0, 0.0, 0.0], "elements, from number 4 to 5, are zero"),
             (

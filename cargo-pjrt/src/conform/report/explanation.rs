@@ -88,7 +88,8 @@ pub(super) fn explains(rows: &[Row], table: &Table<'_>, cause: &Row, other: &Row
         || cause.message.contains(NEVER_COMPLETE)
             && (other.status == Status::TimedOut || other.message.contains("not complete"))
         || is_lost
-        || cause.message.contains(RIGHT_ON_ANOTHER) && is_of_devices(other)
+        || [RIGHT_ON_ANOTHER, OF_ANOTHER_DEVICE].iter().any(|text| cause.message.contains(text))
+            && is_of_devices(other)
         || name_one_fault(&cause.message, &other.message)
         || loses_callback(cause) && loses_callback(other)
         || observer(cause).is_some_and(|function| observer(other) == Some(function))
