@@ -104,7 +104,7 @@ def reused(e):
     def true_centered(x, y):
         return (x * y - (x * y).sum(axis=1, keepdims=True)) * x
 
-    yield case(e, "subtract", "of a sum of each row", centered, [("%r", SHAPE)], [SHAPE] * 2, true_centered)
+    yield case(e, "reduce", "add, subtracted from each row", centered, [("%r", SHAPE)], [SHAPE] * 2, true_centered)
 
 
 def cases():

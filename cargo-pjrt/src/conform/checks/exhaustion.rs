@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, with_main};
-use crate::conform::harness::{Context, Finding, Verdict, ensure, numbers, patience, upload_four};
+use crate::conform::harness::{Context, Finding, Verdict, ensure, f32_bytes, numbers, patience, upload_four};
 use crate::process::usage::available_bytes;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -208,6 +208,11 @@ fn temporaries(context: &Context) -> Verdict {
     let device = Small::new(&client)?;
     // Twice as much as the memory that is left, and a number of elements that a float holds.
     let len = (device.limit / PARTS).min(1 << 23);
+    // An execution without memory for its intermediate results may write them to memory of the host's arrays.
+    let kept = f32_bytes(&(0..len).map(|index| index as f32 + 0.5).collect::<Vec<_>>());
+    let array = HostArray::new(&kept, ElementType::F32, &[len]);
+    let guard = client.upload(&array, Some(client.device()?), None)?.buffer;
+    guard.ready()?.wait()?;
     let programs =
         with_temporaries(len).map(|text| compiled(&client, &text, &CompileOptions::default()).ok());
     let one = 1_f32.to_le_bytes();
@@ -233,6 +238,11 @@ fn temporaries(context: &Context) -> Verdict {
             }
         }
     }
+    ensure!(
+        guard.read()? == kept,
+        "an execution whose intermediate results do not fit into the memory changed another array: the plugin probably ignores that it \
+         cannot allocate them, and writes them elsewhere"
+    );
     match programs.iter().any(Option::is_some) {
         true => Ok(()),
         false => Err(Finding::Unsupported(

@@ -327,11 +327,14 @@ fn waits_for(
     let early = launched.done[0].is_ready()?;
     provide()?;
     let sum = numbers(launched.output(0, 0)?)?;
+    let when = if early {
+        "was complete before the host provided its data, and"
+    } else {
+        "that the host provided later"
+    };
     ensure!(
         !early && sum == [12.0; 4],
-        "an execution with {kind} as an argument, whose data the host provided after the launch, {} and returned {sum:?}; expected \
-         {:?}: {NOT_WAITED}",
-        if early { "was complete before it" } else { "was not complete before it" },
+        "an execution with {kind} as an argument {when} returned {sum:?}; expected {:?}: {NOT_WAITED}",
         [12.0; 4]
     );
     Ok(())
