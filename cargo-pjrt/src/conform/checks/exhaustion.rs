@@ -210,7 +210,8 @@ fn temporaries(context: &Context) -> Verdict {
     let len = (device.limit / PARTS).min(1 << 23);
     // An execution without memory for its intermediate results may write them to memory of the host's arrays.
     let kept = f32_bytes(&(0..len).map(|index| index as f32 + 0.5).collect::<Vec<_>>());
-    let array = HostArray::new(&kept, ElementType::F32, &[len]);
+    let dims = [len];
+    let array = HostArray::new(&kept, ElementType::F32, &dims);
     let guard = client.upload(&array, Some(client.device()?), None)?.buffer;
     guard.ready()?.wait()?;
     let programs =

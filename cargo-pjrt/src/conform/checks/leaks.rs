@@ -16,7 +16,7 @@ use pjrt_testing::host::{
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
-        "lifetime/no_program_leaks",
+        "leaks/of_programs",
         "The memory of a program, such as that of its constants, is free after the program was destroyed, whether it ran or not.",
         no_program_leaks,
         "PJRT_Buffer_Destroy since PJRT_LoadedExecutable_Destroy skip",
