@@ -373,8 +373,8 @@ fn several_protected(context: &Context) -> Verdict {
                     "the memory of a donated argument was reused before the program had read it for the last time"
                 }
                 _ => {
-                    "the memory of a donated argument was reused before the program had read it, or an output took the memory of a \
-                      protected argument"
+                    "the memory of a donated argument was reused before the program had read it, or an output took that of a \
+                     protected argument"
                 }
             };
             ensure!(

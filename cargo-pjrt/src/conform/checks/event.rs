@@ -431,7 +431,7 @@ fn destroyed_inside(context: &Context) -> Verdict {
     equal("the buffer afterwards", numbers(&alias)?, vec![1.0; 4])
 }
 
-/// What an event says within its own callback: whether it is ready, its error, and the outcome of waiting for it.
+/// Contains what an event says within its own callback: whether it is ready, its error, and the outcome of waiting for it.
 type Inside = (Result<bool, Error>, Result<(), Error>, Result<(), Error>);
 
 /// Asks an event within its own callback. `complete` makes the event complete.
@@ -472,7 +472,7 @@ fn ready_inside(context: &Context) -> Verdict {
         let what = format!("the ready event of {of}, which {outcome}, within its own callback");
         ensure!(
             is_ready?,
-            "PJRT_Event_IsReady of {what} is false: the plugin probably sets the state of an event after it has called its callbacks"
+            "PJRT_Event_IsReady of {what} is false: the plugin probably calls the callbacks of an event before it sets its state"
         );
         for (function, got) in [("PJRT_Event_Error", error), ("PJRT_Event_Await", waited)] {
             let expected = if fails { "an error" } else { "no error" };

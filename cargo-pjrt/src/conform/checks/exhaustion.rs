@@ -40,17 +40,17 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["memory/*", "exhaustion/*"]),
 ];
 
-/// The first device of a client, whose memory is so small that it can be filled.
-struct Small<'c> {
+/// The default memory of a client's first device, which is so small that it can be filled.
+struct LimitedMemory<'c> {
     client: &'c Client,
     memory: Memory<'c>,
     limit: i64,
 }
 
-/// The smallest part of the memory that [`Small::fill`] allocates.
+/// The smallest part of the memory that [`LimitedMemory::fill`] allocates.
 const PARTS: i64 = 1024;
 
-impl<'c> Small<'c> {
+impl<'c> LimitedMemory<'c> {
     fn new(client: &'c Client) -> Result<Self, Finding> {
         let not = |why: &str| Err(Finding::NotApplicable(why.to_owned()));
         let device = client.device()?;
@@ -122,13 +122,13 @@ fn spreading(outputs: usize, len: i64) -> String {
     )
 }
 
-/// The number of outputs, of which about three fit into the memory that is left.
+/// The number of outputs, of which two or three fit into the memory that is left.
 const OUTPUTS: usize = 5;
 
 fn outputs(context: &Context) -> Verdict {
     const ROUNDS: usize = 4;
     let client = context.client()?;
-    let device = Small::new(&client)?;
+    let device = LimitedMemory::new(&client)?;
     let part = device.limit / PARTS;
     let program = compiled(&client, &spreading(OUTPUTS, part / 8), &CompileOptions::default())?;
     let one = 1_f32.to_le_bytes();
@@ -205,7 +205,7 @@ fn with_temporaries(len: i64) -> [String; 3] {
 
 fn temporaries(context: &Context) -> Verdict {
     let client = context.client()?;
-    let device = Small::new(&client)?;
+    let device = LimitedMemory::new(&client)?;
     // Twice as much as the memory that is left, and a number of elements that a float holds.
     let len = (device.limit / PARTS).min(1 << 23);
     // An execution without memory for its intermediate results may write them to memory of the host's arrays.
@@ -224,8 +224,9 @@ fn temporaries(context: &Context) -> Verdict {
     for program in programs.iter().flatten() {
         let outcome = launch(program, &[&scalar], 992).and_then(|launched| numbers(launched.output(0, 0)?));
         match outcome {
+            // A device may add with fewer bits.
             Ok(sum) => ensure!(
-                sum == [len as f32],
+                matches!(sum[..], [sum] if (sum / len as f32 - 1.0).abs() < 0.02),
                 "the sum of {len} ones is {sum:?} if their {} bytes do not fit into the memory that is left: the plugin probably ignores \
                  that it cannot allocate an intermediate result",
                 4 * len
@@ -254,7 +255,7 @@ fn temporaries(context: &Context) -> Verdict {
 
 fn filled_again(context: &Context) -> Verdict {
     let client = context.client()?;
-    let device = Small::new(&client)?;
+    let device = LimitedMemory::new(&client)?;
     let before = device.in_use();
     let first = device.fill()?.len();
     eventually(patience() / 4, || device.in_use() <= before);
@@ -269,4 +270,16 @@ fn filled_again(context: &Context) -> Verdict {
          an array that it refused, or its free memory is in pieces that it does not join"
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_are_stablehlo() {
+        for text in with_temporaries(1000).into_iter().chain([spreading(OUTPUTS, 1000)]) {
+            pjrt_stablehlo::parse(text.clone()).unwrap_or_else(|error| panic!("{error}: {text}"));
+        }
+    }
 }

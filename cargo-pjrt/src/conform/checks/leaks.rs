@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[Entry] = &[
     check(
         "leaks/of_programs",
         "The memory of a program, such as that of its constants, is free after the program was destroyed, whether it ran or not.",
-        no_program_leaks,
+        programs_leak,
         "PJRT_Buffer_Destroy since PJRT_LoadedExecutable_Destroy skip",
     )
     .header("PJRT_LoadedExecutable_Destroy", "Frees `executable` and deletes the underlying runtime object as if `PJRT_LoadedExecutable_Delete` were called.")
@@ -257,7 +257,7 @@ fn with_constant(number: usize) -> String {
     with_main(&format!("%x: {ty}"), &lines, "%s", &ty)
 }
 
-fn no_program_leaks(context: &Context) -> Verdict {
+fn programs_leak(context: &Context) -> Verdict {
     let host = Host::new(context)?;
     let elements = vec![0; 4 * CONSTANT];
     let array = HostArray::new(&elements, ElementType::F32, &[CONSTANT as i64]);

@@ -233,10 +233,15 @@ fn views(context: &Context) -> Verdict {
     Ok(())
 }
 
+/// Checks that a copy has the type and the dimensions of its source.
+fn has_type_and_dims(copy: &Buffer) -> Verdict {
+    equal("the type of the copy", copy.element_type()?, ElementType::F32)?;
+    equal("the dimensions of the copy", copy.dims()?, vec![4])
+}
+
 /// Checks that a copy has the type, the dimensions and the elements of [`VALUES`].
 fn is_copy(copy: &Buffer) -> Verdict {
-    equal("the type of the copy", copy.element_type()?, ElementType::F32)?;
-    equal("the dimensions of the copy", copy.dims()?, vec![4])?;
+    has_type_and_dims(copy)?;
     equal("the copy", numbers(copy)?, VALUES.to_vec())
 }
 
@@ -268,6 +273,7 @@ fn copies_to_devices(context: &Context) -> Verdict {
         for to in devices.iter().filter(|to| *to != from) {
             let copy = sources[at].buffer.copy_to_device(*to)?;
             is_in(&copy, (*to, to.default_memory()?), "PJRT_Buffer_CopyToDevice", "dst_device")?;
+            has_type_and_dims(&copy)?;
             let (found, expected) = (numbers(&copy)?, values(at));
             let other = (0..devices.len()).find(|other| found == values(*other));
             let whose = other.map_or_else(String::new, |other| {

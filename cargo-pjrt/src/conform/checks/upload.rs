@@ -583,10 +583,11 @@ fn changed_afterwards(context: &Context, semantics: Semantics) -> Verdict {
         let dims = [(size / element_type.byte_size()) as i64];
         let array = HostArray { semantics, ..HostArray::new(&bytes, element_type, &dims) };
         let uploaded = client.upload(&array, Some(client.device()?), None)?;
-        if semantics == Semantics::ImmutableUntilTransferCompletes
-            && uploaded.done.on_ready()?.wait(patience()).is_none()
-        {
-            return Err(done_never_comes(uploaded)?);
+        if semantics == Semantics::ImmutableUntilTransferCompletes {
+            match uploaded.done.on_ready()?.wait(patience()) {
+                Some(outcome) => outcome?,
+                None => return Err(done_never_comes(uploaded)?),
+            }
         }
         uploaded.memory.overwrite();
         same_bytes(&uploaded.buffer.read()?, &bytes)?;
