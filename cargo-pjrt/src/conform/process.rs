@@ -225,7 +225,7 @@ impl Process {
                 }
                 Received::TimedOut => {
                     within.into_iter().for_each(|step| hung.count(step));
-                    break (Status::TimedOut, self.hang(timeout, within));
+                    break (Status::TimedOut, self.hang(timeout, within, risk));
                 }
                 Received::Ended(ending) => {
                     self.is_lost = ending.is_lost();
@@ -254,15 +254,16 @@ impl Process {
         }
     }
 
-    /// Describes a check that made no progress, perhaps within a step.
-    fn hang(&self, timeout: Duration, within: Option<Step>) -> String {
+    /// Describes a check that made no progress, perhaps within a step. `risk` is what may have broken objects of the plugin.
+    fn hang(&self, timeout: Duration, within: Option<Step>, risk: Option<String>) -> String {
         let step = within.map(|step| format!(" while {}", step.name())).unwrap_or_default();
         let what = match self.reached {
             Reached::Loading => "an initializer of the library, or GetPjrtApi,",
             Reached::Loaded | Reached::Initializing | Reached::Checking => "the check",
         };
+        let risk = risk.map(|why| format!("{why}, and ")).unwrap_or_default();
         format!(
-            "{what} made no progress for {:.0} s{step}{}{}; --timeout changes the limit for slow devices",
+            "{risk}{what} made no progress for {:.0} s{step}{}{}; --timeout changes the limit for slow devices",
             timeout.as_secs_f64(),
             self.last_calls(),
             self.steps()

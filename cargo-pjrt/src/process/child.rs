@@ -49,7 +49,7 @@ impl Ending {
 
     /// Returns `true` if the process accessed memory that it must not access. The allocator aborts if it detects that.
     pub(crate) fn is_invalid_access(self) -> bool {
-        matches!(self.0.signal(), Some(libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT))
+        matches!(self.0.signal(), Some(libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT | libc::SIGILL))
     }
 
     /// Returns `true` if the process exited because it could no longer write to its parent.

@@ -3,8 +3,9 @@
 use super::devices::others;
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
-    Context, Expected, FREED_WHILE_HELD, Finding, NOT_THE_DEFAULT, ONE_DEVICE, Verdict, compile_add, ensure,
-    equal, f32_bytes, fails_with, is_in_memory, is_on_device, narrowest, numbers, refused_with, upload_four,
+    Context, Expected, FREED_WHILE_HELD, Finding, NOT_THE_DEFAULT, ONE_DEVICE, Verdict, array_fails_with,
+    compile_add, ensure, equal, f32_bytes, is_in_memory, is_on_device, narrowest, numbers, refused_with,
+    upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, ElementType, HostArray};
@@ -572,5 +573,5 @@ fn donate_failed(context: &Context) -> Verdict {
     let client = context.client()?;
     let (new, dependency) = upload_four(&client, &[1.0; 4])?.donate()?;
     dependency.finish(Err((Code::ABORTED, "no more")));
-    fails_with("waiting for the new array", new.ready()?.wait(), Code::ABORTED, "no more")
+    array_fails_with("the array that another one became", &new, (Code::ABORTED, "no more"))
 }

@@ -163,10 +163,13 @@ fn settle(
             }
         }
     }
+    // Without an event that still exists, nothing tells whose fault a lost error is.
+    let lost: Vec<bool> =
+        kept.iter().map(|event| event.as_ref().is_some_and(|event| event.wait().is_ok())).collect();
     drop(kept);
     // A second call may come from another thread.
     std::thread::sleep(Duration::from_millis(5));
-    for Registered { function, outcomes } in &all {
+    for (Registered { function, outcomes }, is_lost) in all.iter().zip(lost) {
         for (at, outcome) in outcomes.iter().enumerate() {
             ensure!(
                 outcome.calls() == 1,
@@ -178,6 +181,9 @@ fn settle(
             let got = outcome.wait(patience()).unwrap_or(Ok(()));
             let cause = match &got {
                 Err(error) => kept_text(&error.message).unwrap_or_default(),
+                Ok(()) if is_lost => {
+                    "PJRT_Event_Await returns no error either: the event completes without the error"
+                }
                 Ok(()) if *function == "PJRT_LoadedExecutable_Execute" => LOST_BY_EXECUTION,
                 Ok(()) => LOST_BY_CALLBACK,
             };

@@ -6,8 +6,8 @@ use super::devices::{id_of, two};
 use super::entry::{Entry, check};
 use super::program_text::compiled;
 use crate::conform::harness::{
-    Context, Finding, Verdict, count_of, ensure, equal, f32_bytes, fails_with, numbers, patience,
-    upload_four, upload_to,
+    Context, Finding, Verdict, array_fails_with, count_of, ensure, equal, f32_bytes, fails_with, numbers,
+    patience, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -292,7 +292,7 @@ fn error_of_host(context: &Context) -> Verdict {
             let what = "the event of an execution whose callback for sent data returned an error";
             fails_with(what, launched.done[0].wait(), Code::DATA_LOSS, TEXT)?;
             let what = "the output of an execution whose callback for sent data returned an error";
-            fails_with(what, launched.output(0, 0)?.ready()?.wait(), Code::DATA_LOSS, TEXT)
+            array_fails_with(what, launched.output(0, 0)?, (Code::DATA_LOSS, TEXT))
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
-    Context, Finding, NEVER_COMPLETE, ONE_CODE, Verdict, any_error, ensure, kept_text, lost_error, patience,
-    upload_four,
+    Context, Finding, ONE_CODE, Verdict, any_error, array_fails_with, described, ensure, event_fails_with,
+    fails_with, patience, upload_four,
 };
-use pjrt_testing::host::{Client, Code, ElementType, Error, Event};
+use pjrt_testing::host::{Buffer, Client, Code, ElementType, Error, Event};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "An array of PJRT_Client_CreateErrorBuffer has the code and the message that the host passed, whichever they are.",
         |context| {
             of_arrays(context, "PJRT_Client_CreateErrorBuffer", |client, error| {
-                client.error_buffer(error, ElementType::F32, &[4], client.device()?.default_memory()?)?.ready()
+                client.error_buffer(error, ElementType::F32, &[4], client.device()?.default_memory()?)
             })
         },
         "PJRT_Client_CreateErrorBuffer when error_code=7 give error_code=13",
@@ -45,9 +45,9 @@ pub(super) const CHECKS: &[Entry] = &[
             of_arrays(context, "PJRT_AsyncHostToDeviceTransferManager_SetBufferError", |client, (code, message)| {
                 let shapes = [(ElementType::F32, vec![4])];
                 let manager = client.transfer_manager(&shapes, client.device()?.default_memory()?)?;
-                let ready = manager.retrieve(0)?.ready()?;
+                let array = manager.retrieve(0)?;
                 manager.fail(0, code, message)?;
-                Ok(ready)
+                Ok(array)
             })
         },
         "PJRT_AsyncHostToDeviceTransferManager_SetBufferError when error_code=7 give error_code=2",
@@ -61,11 +61,10 @@ pub(super) const CHECKS: &[Entry] = &[
             of_arrays(context, "PJRT_Client_FulfillAliasBuffer", |client, error| {
                 let memory = client.device()?.default_memory()?;
                 let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
-                let ready = alias.ready()?;
                 // The call may return the host's error too.
                 match client.fulfill(handle, Err(error)) {
                     Err(own) if own.code != error.0 => Err(own),
-                    _ => Ok(ready),
+                    _ => Ok(alias),
                 }
             })
         },
@@ -80,7 +79,7 @@ pub(super) const CHECKS: &[Entry] = &[
             of_arrays(context, "The callback of PJRT_Buffer_DonateWithControlDependency", |client, error| {
                 let (array, dependency) = upload_four(client, &[1.0; 4])?.donate()?;
                 dependency.finish(Err(error));
-                array.ready()
+                Ok(array)
             })
         },
         "PJRT_Buffer_DonateWithControlDependency swallow_error",
@@ -110,33 +109,6 @@ fn for_each_error(work: impl Fn((Code, &str)) -> Verdict) -> Verdict {
     Ok(())
 }
 
-/// Fails unless an error is the host's.
-fn is_own(function: &str, how: &str, error: (Code, &str), got: Result<(), Error>) -> Verdict {
-    let is_right = got.as_ref().is_err_and(|got| got.code == error.0 && got.message.contains(error.1));
-    let cause = got.as_ref().err().and_then(|got| kept_text(&got.message));
-    let cause = match got {
-        Ok(()) => lost_error(how),
-        Err(_) => cause.unwrap_or("the plugin probably replaces the code or cuts the message"),
-    };
-    let shown: String = error.1.chars().take(40).collect();
-    let got = match got {
-        Ok(()) => "no error".to_owned(),
-        Err(got) => format!(
-            "{} with a message of {} bytes, {:?}",
-            got.code,
-            got.message.len(),
-            got.message.chars().take(40).collect::<String>()
-        ),
-    };
-    ensure!(
-        is_right,
-        "{function} with the code {} and a message of {} bytes, {shown:?}: {how} returns {got}; {cause}",
-        error.0,
-        error.1.len()
-    );
-    Ok(())
-}
-
 fn differ(context: &Context) -> Verdict {
     let code_of = |code: u32| {
         let event = Event::create(context.plugin)?;
@@ -157,38 +129,32 @@ fn of_events(context: &Context) -> Verdict {
         let event = Event::create(context.plugin)?;
         let early = event.on_ready()?;
         event.set(error.0, error.1)?;
-        let late = event.on_ready()?;
-        is_own("PJRT_Event_Set", "PJRT_Event_Await", error, event.wait())?;
-        is_own("PJRT_Event_Set", "PJRT_Event_Error", error, event.error())?;
-        for (how, outcome) in [
-            ("the callback that was registered before PJRT_Event_Set", early),
-            ("the callback that was registered after it", late),
-        ] {
-            let got =
-                outcome.wait(patience()).ok_or_else(|| Finding::Wrong(format!("{how} was not called")))?;
-            is_own("PJRT_Event_Set", how, error, got)?;
-        }
+        event_fails_with("an event that the host completed with PJRT_Event_Set", &event, error)?;
+        let got = early.wait(patience());
+        ensure!(
+            matches!(&got, Some(Err(got)) if got.code == error.0 && got.message.contains(error.1)),
+            "the callback that was registered before PJRT_Event_Set receives {}; observers that come after it receive the host's error \
+             {}. The plugin probably keeps no error for callbacks that wait",
+            described(got.as_ref()),
+            error.0
+        );
         Ok(())
     })
 }
 
-/// Checks the errors of arrays whose ready event this function returns.
+/// Checks the errors of arrays that this function makes.
 fn of_arrays(
     context: &Context,
     function: &str,
-    make: impl Fn(&Client, (Code, &str)) -> Result<Event, Error>,
+    make: impl Fn(&Client, (Code, &str)) -> Result<Buffer, Error>,
 ) -> Verdict {
     let client = context.client()?;
     for_each_error(|error| {
-        let ready = make(&client, error).map_err(|own| match own.code {
+        let array = make(&client, error).map_err(|own| match own.code {
             Code::UNIMPLEMENTED if error.0 != Code::UNIMPLEMENTED => Finding::from(own),
             _ => Finding::Wrong(format!("{function} with the code {} failed: {own}", error.0)),
         })?;
-        let called = ready.on_ready()?.wait(patience());
-        let never = || format!("the ready event of an array that {function} put into error {NEVER_COMPLETE}");
-        let called = called.ok_or_else(|| Finding::Wrong(never()))?;
-        is_own(function, "the callback of the ready event", error, called)?;
-        is_own(function, "PJRT_Event_Await", error, ready.wait())
+        array_fails_with(&format!("an array that {function} put into error"), &array, error)
     })
 }
 
@@ -197,6 +163,6 @@ fn of_raw_copies(context: &Context) -> Verdict {
     let array = upload_four(&client, &[1.0; 4])?;
     for_each_error(|error| {
         let outcome = array.read_raw_later(12, 4)?.cancel(error.0, error.1);
-        is_own("The callback of PJRT_Buffer_CopyRawToHostFuture", "PJRT_Event_Await", error, outcome)
+        fails_with("the event of a raw copy that the host cancelled", outcome, error.0, error.1)
     })
 }

@@ -6,8 +6,8 @@ use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, with_main};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Compiled, Context, Finding, Verdict, add_program, compile_add, compile_and_keep_add, ensure, equal,
-    f32_bytes, numbers, refused, refused_with, upload_four,
+    Compiled, Context, Expected, Finding, Verdict, add_program, compile_add, compile_and_keep_add, ensure,
+    equal, f32_bytes, numbers, refused, refused_with, upload_four,
 };
 use crate::protobuf::hlo_add;
 use crate::requirements::Profile;
@@ -389,8 +389,9 @@ fn bytecode(context: &Context) -> Verdict {
     let bytes = f32_bytes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let array = HostArray::new(&bytes, ElementType::F32, &[2, 3]);
     let x = client.upload(&array, Some(client.device()?), None)?.buffer;
-    let sum = numbers(executable.run(&[&x, &x])?.output(0, 0)?)?;
-    equal("the sum", sum, vec![2.0, 4.0, 6.0, 8.0, 10.0, 12.0])
+    let expected = f32_bytes(&[2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
+    Expected::new("the sum", &expected, ElementType::F32, &[2, 3])
+        .check_array(executable.run(&[&x, &x])?.output(0, 0)?)
 }
 
 fn unknown_field(context: &Context) -> Verdict {

@@ -83,20 +83,21 @@ const ENDS: [End; 3] = [
     ("PJRT_Buffer_Delete", |array| array.delete().map(|()| Some(array))),
 ];
 
-/// Checks that an array is as before, after another one ended.
-fn stays(array: &Buffer, values: &[f32; 4], what: &str, after: &str) -> Verdict {
-    const SHARED: &str =
-        "the plugin probably lets both share one object, or ends one together with the other";
+/// The cause of an array that changes when another one ends.
+const SHARED: &str = "the plugin probably lets both share one object, ends one together with the other, or frees memory that the other needs";
+
+/// Checks that an array is as before, after something happened to another one.
+fn stays(array: &Buffer, values: &[f32; 4], what: &str, after: &str, cause: &str) -> Verdict {
     let is_deleted = array.is_deleted()?;
-    ensure!(!is_deleted, "{what} is deleted after {after}: {SHARED}");
+    ensure!(!is_deleted, "{what} is deleted after {after}: {cause}");
     let read = array.ready().and_then(|ready| ready.wait()).and_then(|()| array.read());
     match read {
         Ok(read) if read == f32_bytes(values) => Ok(()),
         Ok(read) => Err(Finding::Wrong(format!(
-            "{what} has the bytes {read:?} after {after}; expected {:?}: {SHARED}, or frees its memory too early",
+            "{what} has the bytes {read:?} after {after}; expected {:?}: {cause}",
             f32_bytes(values)
         ))),
-        Err(error) => Err(Finding::Wrong(format!("{what} cannot be read after {after}: {error}: {SHARED}"))),
+        Err(error) => Err(Finding::Wrong(format!("{what} cannot be read after {after}: {error}: {cause}"))),
     }
 }
 
@@ -114,6 +115,14 @@ fn each(context: &Context, ends_source: bool) -> Verdict {
                 let Ok(derived) = derive(&source) else { continue };
                 if waits {
                     derived.ready()?.wait()?;
+                    let made = format!("{what} was made, while both exist");
+                    stays(
+                        &source,
+                        &values,
+                        "an array",
+                        &made,
+                        "the plugin probably moves the array, or takes it for a donation",
+                    )?;
                 }
                 let when = if waits { "" } else { ", before it was ready" };
                 let (gone, stay, subject, after) = if ends_source {
@@ -122,7 +131,7 @@ fn each(context: &Context, ends_source: bool) -> Verdict {
                     (derived, source, "an array".to_owned(), format!("{function} of {what}{when}"))
                 };
                 let _gone = end(gone)?;
-                stays(&stay, &values, &subject, &after)?;
+                stays(&stay, &values, &subject, &after, SHARED)?;
                 checked = true;
             }
         }

@@ -7,8 +7,8 @@ use super::program_text::{compiled, launch_on_all, with_main};
 use super::readers::in_programs;
 use super::samples::{Shaped, for_each_sample};
 use crate::conform::harness::{
-    Context, Expected, Finding, NEVER_COMPLETE, Verdict, add_program, ensure, equal, f32_bytes, numbers,
-    patience, upload_four, upload_to,
+    Context, Expected, Finding, Verdict, add_program, ensure, equal, f32_bytes, hangs, numbers, patience,
+    upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -184,8 +184,7 @@ fn donated_ready(context: &Context) -> Verdict {
     // A plugin may refuse the call instead.
     let Ok(ready) = x.ready() else { return Ok(()) };
     let outcome = ready.on_ready()?.wait(patience());
-    let never = || Finding::Wrong(format!("{READY} {NEVER_COMPLETE}"));
-    match outcome.ok_or_else(never)? {
+    match outcome.ok_or_else(|| hangs(READY, &ready))? {
         Err(_) => Ok(()),
         Ok(()) => {
             Err(Finding::Wrong(format!("{READY} completes without an error; the array has no data any more")))

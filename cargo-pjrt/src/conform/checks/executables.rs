@@ -4,8 +4,8 @@ use super::devices::{id_of, two};
 use super::entry::{Entry, check};
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, Verdict, add_program, compile_add, ensure, equal, is_on_device, numbers, upload_four,
-    upload_to,
+    Context, ENDS_WITH_ANOTHER, Finding, Verdict, add_program, compile_add, ensure, equal, is_on_device,
+    numbers, overwrite_freed, risky, upload_four, upload_to,
 };
 use crate::protobuf::DeviceAssignment;
 use crate::requirements::Profile;
@@ -115,14 +115,9 @@ pub(super) const CHECKS: &[Entry] = &[
 
 /// Executes the program that adds, and describes its failure as a consequence of what happened before.
 fn still_runs(client: &Client, executable: &LoadedExecutable, id: i32, what: &str) -> Verdict {
-    let x = upload_four(client, &[1.0, 2.0, 3.0, 4.0])?;
-    let wrong = |found: String| {
-        Finding::Wrong(format!(
-            "{what}: {found}; the plugin probably shares one object between both and frees it for both. Each object is \
-             destroyed by its own owner"
-        ))
-    };
-    let launched = launch(executable, &[&x, &x], id);
+    let (x, y) = (upload_four(client, &[1.0, 2.0, 3.0, 4.0])?, upload_four(client, &[1.0, 2.0, 3.0, 4.0])?);
+    let wrong = |found: String| Finding::Wrong(format!("{what}: {found}; {ENDS_WITH_ANOTHER}"));
+    let launched = launch(executable, &[&x, &y], id);
     let output = launched.and_then(|launched| numbers(launched.output(0, 0)?));
     match output.map_err(|error| wrong(error.to_string()))? {
         got if got == [2.0, 4.0, 6.0, 8.0] => Ok(()),
@@ -159,16 +154,25 @@ fn two_references(context: &Context) -> Verdict {
     let loaded = compile_add(&client)?;
     let (first, second) = (loaded.executable()?, loaded.executable()?);
     let name = second.name()?;
-    drop(first);
-    equal(
-        "PJRT_Executable_Name after another reference to the executable was destroyed",
-        second.name()?,
-        name,
-    )?;
-    let what =
-        "after a PJRT_Executable of a loaded executable was destroyed, the loaded executable does not run";
-    still_runs(&client, &loaded, 813, what)?;
-    equal("PJRT_Executable_NumOutputs after another reference was destroyed", second.num_outputs()?, 1)
+    let why = format!(
+        "two calls of PJRT_LoadedExecutable_GetExecutable for one program returned an executable each, and the host destroyed one: \
+         {ENDS_WITH_ANOTHER}"
+    );
+    risky(&why, || {
+        drop(first);
+        let _memory = overwrite_freed();
+        equal(
+            "PJRT_Executable_Name after another reference to the executable was destroyed",
+            second.name()?,
+            name,
+        )?;
+        let what = "after a PJRT_Executable of a loaded executable was destroyed, the loaded executable does not run";
+        still_runs(&client, &loaded, 813, what)?;
+        equal("PJRT_Executable_NumOutputs after another reference was destroyed", second.num_outputs()?, 1)?;
+        drop(second);
+        let _more = overwrite_freed();
+        still_runs(&client, &loaded, 813, what)
+    })
 }
 
 fn loaded_twice(context: &Context) -> Verdict {

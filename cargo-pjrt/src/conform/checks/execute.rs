@@ -4,9 +4,9 @@ use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    CHANGED_ARGUMENT, Context, Expected, FREED_PROGRAM, Finding, NOT_THE_DEFAULT, UNKNOWN, Verdict,
-    add_program, check_array, compile_add, described, ensure, equal, f32_bytes, guarded, is_in_memory,
-    is_on_device, numbers, patience, refused_with, upload_four, upload_to,
+    CHANGED_ARGUMENT, Context, Expected, FREED_PROGRAM, Finding, NOT_THE_DEFAULT, SAME_ARRAY_TWICE, UNKNOWN,
+    Verdict, add_program, check_array, compile_add, described, ensure, equal, f32_bytes, guarded,
+    is_in_memory, is_on_device, numbers, patience, refused_with, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -423,10 +423,16 @@ fn same_argument(context: &Context) -> Verdict {
     let other = upload_four(&client, &[1.0; 4])?;
     let of_two = numbers(program.run(&[&x, &other])?.output(0, 0)?)?;
     equal("the sum of two equal arrays", of_two, vec![2.0; 4])?;
-    let got = of_one.map_or_else(|error| error.to_string(), |sum| format!("the result {sum:?}"));
+    let (got, cause) = match &of_one {
+        Ok(sum) if *sum == [1.0; 4] => (format!("the result {sum:?}"), "reads the second argument as zeros"),
+        Ok(sum) => {
+            (format!("the result {sum:?}"), "takes each argument, and has nothing left for the second one")
+        }
+        Err(error) => (error.to_string(), "locks or takes each argument, which fails the second time"),
+    };
     Err(Finding::Wrong(format!(
-        "an execution with one array as both arguments ends with {got}, but with two equal arrays it is right; the plugin \
-         probably locks or takes each argument, which fails the second time. Hosts pass one array several times, as in f(x, x)"
+        "{SAME_ARRAY_TWICE} ends with {got}, but with two equal arrays it is right; the plugin probably {cause}. Hosts pass one \
+         array several times, as in f(x, x)"
     )))
 }
 

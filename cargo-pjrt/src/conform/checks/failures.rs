@@ -5,8 +5,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::{Pending, in_error};
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, NOT_SPREAD, Verdict, compile_add, ensure, equal, is_on_device, lost_error, numbers,
-    patience, upload_four,
+    Context, Finding, NEVER_COMPLETE, NOT_SPREAD, Verdict, compile_add, ensure, equal, hangs, is_on_device,
+    lost_error, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{
@@ -113,11 +113,11 @@ fn refused(error: Error) -> Finding {
 
 /// Waits for an event by a callback, and returns its outcome.
 fn outcome(event: &Event, what: &str) -> Result<Result<(), Error>, Finding> {
-    event.on_ready()?.wait(patience()).ok_or_else(|| {
-        Finding::Wrong(format!(
-            "{what} of a failed execution did not complete in {limit:?}; the plugin probably completes it only if the \
-             execution succeeds. An event is ready when it has completed, including if an error has occurred \
-             (PJRT_Event_IsReady), and a host that waits for it hangs", limit = patience()))
+    event.on_ready()?.wait(patience()).ok_or_else(|| match event.is_ready() {
+        Ok(false) => Finding::Wrong(format!(
+            "{what} of a failed execution {NEVER_COMPLETE}; the plugin probably completes it only if the execution succeeds"
+        )),
+        _ => hangs(&format!("{what} of a failed execution"), event),
     })
 }
 

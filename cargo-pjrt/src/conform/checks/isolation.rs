@@ -8,8 +8,8 @@ use super::pending::in_error;
 use super::program_text::{compiled, launch, sums};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Expected, FREED_WHILE_HELD, Finding, NEVER_COMPLETE, Verdict, compile_add, described, ensure,
-    equal, f32_bytes, numbers, patience, upload_four,
+    Context, Expected, FREED_WHILE_HELD, Finding, Verdict, array_fails_with, compile_add, described, ensure,
+    equal, f32_bytes, hangs, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -110,9 +110,9 @@ fn values(index: usize) -> [f32; 4] {
 /// Fails unless an array has its own elements.
 fn has_own(array: &Buffer, index: usize, what: &str) -> Verdict {
     // An array that another failure reached may never be ready.
-    let outcome = array.ready()?.on_ready()?.wait(patience());
-    match outcome {
-        None => return Err(Finding::Wrong(format!("the ready event of {what} {NEVER_COMPLETE}"))),
+    let ready = array.ready()?;
+    match ready.on_ready()?.wait(patience()) {
+        None => return Err(hangs(&format!("the ready event of {what}"), &ready)),
         Some(Err(error)) => {
             return Err(Finding::Wrong(format!(
                 "{what} has the error {error}, which belongs to another object"
@@ -129,20 +129,6 @@ fn has_own(array: &Buffer, index: usize, what: &str) -> Verdict {
         other.map_or(String::new(), |other| format!("; these are the elements of number {other}"))
     );
     Ok(())
-}
-
-/// Fails unless an array has this error.
-fn has_error(array: &Buffer, error: (Code, &str), what: &str) -> Verdict {
-    match array.ready()?.on_ready()?.wait(patience()) {
-        Some(Err(got)) if got.code == error.0 && got.message.contains(error.1) => Ok(()),
-        None => Err(Finding::Wrong(format!("the ready event of {what} {NEVER_COMPLETE}"))),
-        Some(got) => Err(Finding::Wrong(format!(
-            "{what} completed with {got}; expected its own error {}: {}",
-            error.0,
-            error.1,
-            got = described(Some(&got))
-        ))),
-    }
 }
 
 const LOST: (Code, &str) = (Code::DATA_LOSS, "all gone");
@@ -180,7 +166,7 @@ fn failed_transfers(context: &Context) -> Verdict {
                     "array {index} of {COUNT} of a transfer manager of which array {failing} was set to an error"
                 );
                 match index == failing {
-                    true => has_error(array, LOST, &what)?,
+                    true => array_fails_with(&what, array, LOST)?,
                     false => has_own(array, index, &what)?,
                 }
             }
@@ -255,7 +241,7 @@ fn aliases(context: &Context) -> Verdict {
             let what =
                 format!("alias {index} of {COUNT}, of which alias {failing} was fulfilled with an error,");
             match index == failing {
-                true => has_error(array, LOST, &what)?,
+                true => array_fails_with(&what, array, LOST)?,
                 false => has_own(array, index, &what)?,
             }
         }
@@ -288,7 +274,7 @@ fn dependencies(context: &Context) -> Verdict {
                 "array {index} of {COUNT} donated ones, of which the dependency of array {failing} failed,"
             );
             match index == failing {
-                true => has_error(array, LOST, &what)?,
+                true => array_fails_with(&what, array, LOST)?,
                 false => has_own(array, index, &what)?,
             }
         }

@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 
+use super::devices::id_of;
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
-    Context, Finding, LEAKED_OUTPUT, Verdict, add_program, compile_add, count_of, ensure, equal, narrowest,
-    numbers, patience, performing, refused, upload_four,
+    Context, Finding, LEAKED_OUTPUT, Verdict, WRONG_DEFAULT, add_program, compile_add, count_of, ensure,
+    equal, narrowest, numbers, patience, performing, refused, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{Buffer, Client, Code, ElementType, Error, HostArray, Program, UserData};
+use pjrt_testing::host::{Buffer, Client, Code, ElementType, Error, HostArray, Memory, Program, UserData};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -239,11 +240,27 @@ fn exist(context: &Context) -> Verdict {
     Ok(())
 }
 
+/// Names the device that a memory belongs to, if another one does.
+fn owner_of(client: &Client, memory: Memory<'_>) -> Result<String, Finding> {
+    for device in client.addressable_devices()? {
+        if device.memories()?.contains(&memory) {
+            return Ok(format!(": it is a memory of the device {}", id_of(device)?));
+        }
+    }
+    Ok(": no device of the client has it".to_owned())
+}
+
 fn default(context: &Context) -> Verdict {
-    for device in context.client()?.addressable_devices()? {
+    let client = context.client()?;
+    for device in client.addressable_devices()? {
         let memories = device.memories()?;
         let default = device.default_memory()?;
-        ensure!(memories.contains(&default), "the default memory is not among the device's");
+        ensure!(
+            memories.contains(&default),
+            "PJRT_Device_DefaultMemory of the device {} {WRONG_DEFAULT}{}",
+            id_of(device)?,
+            owner_of(&client, default)?
+        );
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use super::entry::{Entry, check};
 use super::pending::in_error;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, LOST_CALLBACK, Verdict, compile_add, ensure, kept_text, lost_error, patience,
-    permutations, upload_four,
+    CHANGED_BY_CALLBACK, Context, Finding, LOST_CALLBACK, NO_CALLBACK_OF_FAILED, Verdict, compile_add,
+    ensure, kept_text, lost_error, patience, permutations, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, CopyLayout, Error, Event, Outcome, Result};
@@ -83,6 +83,7 @@ fn observe(
     let early = before.iter().map(|outcome| ("a callback of PJRT_Event_OnReady", outcome_of(outcome)));
     let late = order.iter().map(|index| (OBSERVERS[*index].0, OBSERVERS[*index].1(event)));
     let mut received: Option<&str> = None;
+    let mut has_called = false;
     let all: Vec<_> = early.chain(late).collect();
     if all.iter().all(|(_, got)| got.is_ok()) {
         return Err(Finding::Wrong(format!(
@@ -95,12 +96,14 @@ fn observe(
             got.as_ref().is_err_and(|got| got.code == expected.0 && got.message.contains(expected.1));
         if is_right {
             received = Some(observer);
+            has_called |= observer.contains("callback");
             continue;
         }
         let earlier = received.map(|earlier| format!("; {earlier} received it before")).unwrap_or_default();
         if got.as_ref().is_err_and(|got| got.message.contains(MISSED)) {
+            let cause = if has_called { LOST_CALLBACK } else { NO_CALLBACK_OF_FAILED };
             return Err(Finding::Wrong(format!(
-                "{what} failed, and {observer} was not called in {limit:?}{earlier}; {LOST_CALLBACK}",
+                "{what} failed, and {observer} was not called in {limit:?}{earlier}; {cause}",
                 limit = patience()
             )));
         }
@@ -110,6 +113,7 @@ fn observe(
                 "the plugin probably hands its only error object to the first observer; each one receives an error of its own"
             }
             (Ok(()), None) => lost_error(observer),
+            (Err(_), _) if observer.contains("callback") => CHANGED_BY_CALLBACK,
             _ => "the plugin probably replaces the error for this observer",
         };
         let got = got.err().map_or_else(|| "no error".to_owned(), |error| error.to_string());

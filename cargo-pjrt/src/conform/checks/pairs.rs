@@ -110,9 +110,16 @@ fn arrays(context: &Context) -> Verdict {
             Ok(array)
         };
         let data = fresh()?.read().ok();
+        let keeps = |array: &Buffer| Ok::<_, Error>(array.read().ok() == data && !array.is_deleted()?);
         let mut alone = Vec::new();
-        for (_, call) in OF_ARRAYS {
-            alone.push(answer(call(&client, &fresh()?)));
+        for (name, call) in OF_ARRAYS {
+            let array = fresh()?;
+            alone.push(answer(call(&client, &array)));
+            ensure!(
+                *name == BITCAST || keeps(&array)?,
+                "{name} changes or deletes the array that it is called with: {sample} has other elements, or cannot be read, \
+                 after {name} alone. The plugin probably takes the array for one that the caller gives up"
+            );
         }
         for (first, before) in OF_ARRAYS.iter().filter(|(first, _)| *first != BITCAST) {
             for ((second, call), expected) in OF_ARRAYS.iter().zip(&alone) {
@@ -128,11 +135,10 @@ fn arrays(context: &Context) -> Verdict {
                 if *second == BITCAST {
                     continue;
                 }
-                let stays = array.read().ok() == data;
                 ensure!(
-                    stays && !array.is_deleted()?,
-                    "{sample} is deleted, or has other elements, after {first} and then {second} was called with it. {second} probably \
-                     changes or deletes the array when it is called after {first}"
+                    keeps(&array)?,
+                    "{sample} is deleted, or has other elements, after {first} and then {second} was called with it, and not after \
+                     either of them alone. {second} probably changes or deletes the array when it is called after {first}"
                 );
             }
         }

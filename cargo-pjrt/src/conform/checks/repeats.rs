@@ -1,6 +1,6 @@
 //! Checks of programs that run several times: each run uses its own arguments, whatever happened before.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use super::arrays::numbered;
 use super::devices::id_of;
@@ -8,8 +8,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::in_error;
 use super::program_text::{compiled, launch, sums};
 use crate::conform::harness::{
-    CHANGES_WITH_RUNS, Context, EARLIER_ARGUMENT, Expected, Finding, ONE_DEVICE, Verdict, add_program,
-    ensure, f32_bytes, numbers, upload_four,
+    CHANGES_WITH_RUNS, Context, EARLIER_ARGUMENT, Expected, Finding, ONE_DEVICE, OVERWRITTEN_OUTPUT, Verdict,
+    add_program, ensure, f32_bytes, numbers, upload_four,
 };
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -131,6 +131,8 @@ struct Run {
     number: usize,
     output: Buffer,
     expected: Vec<f32>,
+    /// The output was right when it was read before.
+    was_right: Cell<bool>,
 }
 
 impl<'c> Repeated<'c> {
@@ -170,7 +172,7 @@ impl<'c> Repeated<'c> {
         let second = if self.adds { &y } else { &x };
         let expected: Vec<f32> = x.iter().zip(second).map(|(x, y)| x + y).collect();
         self.history.borrow_mut().push(expected.clone());
-        Ok(Run { number: self.history.borrow().len(), output, expected })
+        Ok(Run { number: self.history.borrow().len(), output, expected, was_right: Cell::new(false) })
     }
 
     /// Compares the output of a run.
@@ -179,28 +181,29 @@ impl<'c> Repeated<'c> {
         if got == run.expected {
             return Ok(());
         }
+        let what =
+            format!("the output of run {} of a program that adds f32{:?}, {when},", run.number, self.dims);
+        let expected = f32_bytes(&run.expected);
+        let array = Expected::new(&what, &expected, ElementType::F32, self.dims);
         let other = self.history.borrow().iter().position(|expected| *expected == got);
         let cause = match other {
+            Some(other) if run.was_right.get() => {
+                format!("it was right, and is now that of run {}: {OVERWRITTEN_OUTPUT}", other + 1)
+            }
             Some(other) => format!(
                 "these are the results of run {}: the plugin probably uses arguments or outputs of another run",
                 other + 1
             ),
-            None if got.iter().all(|value| *value == 0.0) => {
+            None if got.iter().all(|value| *value == 0.0) && run.number > 1 => {
                 "all are zero: the plugin probably did not run the program again".to_owned()
             }
-            None => {
-                "the plugin probably keeps state of an earlier run, such as arguments, addresses or sizes"
-                    .to_owned()
+            None if run.number > 1 => {
+                let state = "the plugin probably keeps state of an earlier run, such as arguments, addresses or sizes";
+                return array.otherwise(state).check(&f32_bytes(&got));
             }
+            None => return array.check(&f32_bytes(&got)),
         };
-        let at = got.iter().zip(&run.expected).position(|(got, expected)| got != expected).unwrap_or(0);
-        Err(Finding::Wrong(format!(
-            "run {} of a program that adds f32{:?}, {when}: element {at} of the output is {}; expected {}; {cause}",
-            run.number,
-            self.dims,
-            got.get(at).copied().unwrap_or(f32::NAN),
-            run.expected[at]
-        )))
+        array.suspect(f32_bytes(&got), &cause).check(&f32_bytes(&got))
     }
 
     /// Runs the program, and compares the output.

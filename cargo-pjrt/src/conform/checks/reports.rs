@@ -304,6 +304,15 @@ fn of_new_programs(context: &Context) -> Verdict {
     let names = ["a program of one output", "a program of three outputs"].map(str::to_owned);
     let compile = |kind: usize| compiled(&client, &texts[kind], &CompileOptions::default());
     let programs = [compile(0)?, compile(1)?];
+    // So far, no program has the address of an earlier one.
+    for (program, expected) in programs.iter().zip(OUTPUTS) {
+        let found = program.executable()?.num_outputs()?;
+        ensure!(
+            found == expected,
+            "PJRT_Executable_NumOutputs of a program of {expected} outputs is {found}; expected {expected}: each element of the \
+             tuple in which a compiler may collect the outputs is one"
+        );
+    }
     let executable = |kind: usize| Ok((&programs[kind], programs[kind].executable()?));
     let of_executables = super::reloaded::REPORTS.iter().map(|(function, describe)| {
         let describe = |(loaded, program): &(&LoadedExecutable, Executable)| describe(loaded, program);
@@ -321,7 +330,7 @@ fn of_new_programs(context: &Context) -> Verdict {
         let programs = kinds.clone().map(compile).collect::<Result<Vec<_>, _>>()?;
         for (program, kind) in programs.iter().zip(kinds) {
             let program = program.executable()?;
-            let (found, expected) = (program.num_outputs()?, [1, 3][kind]);
+            let (found, expected) = (program.num_outputs()?, OUTPUTS[kind]);
             ensure!(
                 found == expected,
                 "PJRT_Executable_NumOutputs of {} is {found}; expected {expected}: {STALE}",
@@ -333,6 +342,9 @@ fn of_new_programs(context: &Context) -> Verdict {
     }
     Ok(())
 }
+
+/// The numbers of outputs of the two programs.
+const OUTPUTS: [usize; 2] = [1, 3];
 
 /// The maximum number of rounds in which programs are compiled until one has the address of another one.
 const ROUNDS_OF_PROGRAMS: usize = 60;

@@ -2,8 +2,8 @@
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Context, Finding, NOT_SPREAD, Verdict, compile_add, ensure, equal, f32_bytes, fails_with, numbers,
-    patience, upload_four,
+    Context, Finding, NOT_SPREAD, Verdict, array_fails_with, compile_add, ensure, equal, f32_bytes,
+    fails_with, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, ElementType, ViewMemory};
@@ -144,7 +144,7 @@ fn error_ready(context: &Context) -> Verdict {
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
     let buffer = client.error_buffer((Code::DATA_LOSS, "all gone"), ElementType::F32, &[4], memory)?;
-    fails_with("waiting", buffer.ready()?.wait(), Code::DATA_LOSS, "all gone")
+    array_fails_with("an array of PJRT_Client_CreateErrorBuffer", &buffer, (Code::DATA_LOSS, "all gone"))
 }
 
 fn error_read(context: &Context) -> Verdict {
@@ -168,13 +168,21 @@ fn error_spreads(context: &Context) -> Verdict {
     let memory = client.device()?.default_memory()?;
     let bad = client.error_buffer((Code::UNAVAILABLE, "not today"), ElementType::F32, &[4], memory)?;
     let good = upload_four(&client, &[1.0; 4])?;
-    let outcome =
-        compile_add(&client)?.run(&[&good, &bad]).and_then(|launched| launched.output(0, 0)?.ready()?.wait());
+    let launched = match compile_add(&client)?.run(&[&good, &bad]) {
+        Ok(launched) => launched,
+        refused => return fails_with("the execution", refused.map(drop), Code::UNAVAILABLE, "not today"),
+    };
+    let output = launched.output(0, 0)?;
+    let has_no_error = output.ready()?.wait().is_ok() && output.read().is_ok();
     ensure!(
-        outcome.is_err(),
+        !has_no_error,
         "the output of an execution with an argument that is in error has no error: {NOT_SPREAD}"
     );
-    fails_with("the output", outcome, Code::UNAVAILABLE, "not today")
+    array_fails_with(
+        "the output of an execution with an argument that is in error",
+        output,
+        (Code::UNAVAILABLE, "not today"),
+    )
 }
 
 fn alias_waits(context: &Context) -> Verdict {
@@ -201,7 +209,7 @@ fn alias_fails(context: &Context) -> Verdict {
     if let Err(error) = client.fulfill(handle, Err((Code::ABORTED, "given up"))) {
         fails_with::<()>("fulfilling", Err(error), Code::ABORTED, "given up")?;
     }
-    fails_with("waiting", alias.ready()?.wait(), Code::ABORTED, "given up")
+    array_fails_with("an alias", &alias, (Code::ABORTED, "given up"))
 }
 
 fn alias_argument(context: &Context) -> Verdict {

@@ -3,8 +3,8 @@
 use super::entry::{Entry, check};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Expected, Finding, Verdict, ensure, equal, f32_bytes, fails_with, narrowest, numbers,
-    permutations, refused_with, reordered,
+    Context, Expected, Finding, NEVER_COMPLETE, Verdict, array_fails_with, ensure, equal, f32_bytes,
+    narrowest, numbers, patience, permutations, refused_with, reordered,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, Code, ElementType, Layout, TransferManager};
@@ -55,6 +55,16 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args", "data, offset, transfer_size: the piece; is_last_transfer completes the buffer.")
     .used_by(&[Profile::Zml])
     .since(62),
+    check(
+        "transfer/each_piece_completes",
+        "The event of a piece is complete although other pieces of the array, which come later, are missing.",
+        each_piece_completes,
+        "PJRT_AsyncHostToDeviceTransferManager_TransferData when is_last_transfer=0 set done_with_h2d_transfer=never",
+    )
+    .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::done_with_h2d_transfer", "The event is ready when the piece is transferred. Hosts that have one piece of memory wait for it before they read the next piece into it.")
+    .used_by(&[Profile::Zml])
+    .since(62)
+    .also(&["transfer/*", "sizes/*", "lent/*"]),
     check(
         "transfer/waits_for_the_last_piece",
         "An array is not ready before its last piece is transferred.",
@@ -208,6 +218,33 @@ fn pieces(context: &Context) -> Verdict {
     Ok(())
 }
 
+fn each_piece_completes(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let manager = manager(&client)?;
+    let buffer = manager.retrieve(0)?;
+    let mut waiting = None;
+    for at in 0..VALUES.len() {
+        let is_last = at + 1 == VALUES.len();
+        let done = manager.write(0, &f32_bytes(&VALUES[at..=at]), 4 * at as i64, is_last)?.on_ready()?;
+        // After one that hangs, the others are only sent.
+        if !is_last && waiting.is_none() && done.wait(patience()).is_none() {
+            waiting = Some(done);
+        }
+    }
+    if let Some(done) = waiting {
+        let cause = match done.wait(patience()) {
+            Some(_) => {
+                "It was complete after the last piece: the plugin probably completes the events of all pieces with the array"
+            }
+            None => "It is not complete after the last piece either",
+        };
+        return Err(Finding::Wrong(format!(
+            "done_with_h2d_transfer of a piece that is not the last one of its array {NEVER_COMPLETE}. {cause}"
+        )));
+    }
+    equal("the array", numbers(&buffer)?, VALUES.to_vec())
+}
+
 fn waits(context: &Context) -> Verdict {
     let client = context.client()?;
     let manager = manager(&client)?;
@@ -255,7 +292,7 @@ fn error(context: &Context) -> Verdict {
     let manager = manager(&client)?;
     let buffer = manager.retrieve(0)?;
     manager.fail(0, Code::DATA_LOSS, "all gone")?;
-    fails_with("waiting", buffer.ready()?.wait(), Code::DATA_LOSS, "all gone")
+    array_fails_with("an array of a transfer manager", &buffer, (Code::DATA_LOSS, "all gone"))
 }
 
 fn past_end(context: &Context) -> Verdict {

@@ -89,6 +89,30 @@ pub(crate) const NO_HAZARD: &str =
 pub(crate) const FREED_IN_USE: &str =
     "frees the memory of an array although an operation in another queue still";
 
+/// The sentence about callbacks that receive another error than the other observers of the event.
+pub(crate) const CHANGED_BY_CALLBACK: &str = "the plugin probably makes a new error for the callback of PJRT_Event_OnReady, without the code or the message of the event's";
+
+/// The sentence about the ready events of arrays in error.
+pub(crate) const NOT_IN_READY_EVENT: &str =
+    "PJRT_Buffer_ReadyEvent probably returns an event that does not have the error of its array";
+
+/// The sentence about an object that ends with another reference to it, after which everything may happen.
+pub(crate) const ENDS_WITH_ANOTHER: &str = "the plugin probably returned one object twice without counting its owners, and frees it for the \
+                                            first of them. Each object that a function returns is destroyed by its own owner";
+
+/// The words about an array that a program reads only for one of its parameters, which many checks notice.
+pub(crate) const SAME_ARRAY_TWICE: &str = "an execution with one array as both arguments";
+
+/// The sentence about an output that changes with a later run, which many checks notice.
+pub(crate) const OVERWRITTEN_OUTPUT: &str = "a later execution probably writes its output into the memory of this one: each execution creates outputs of its own";
+
+/// The words about a default memory of another device, which many checks notice.
+pub(crate) const WRONG_DEFAULT: &str = "is not among the device's memories";
+
+/// The sentence about a plugin that calls callbacks only of events without an error.
+pub(crate) const NO_CALLBACK_OF_FAILED: &str =
+    "PJRT_Event_OnReady probably calls the callbacks only of events that complete without an error";
+
 /// The words about an event for which whoever waits hangs.
 pub(crate) const NEVER_COMPLETE: &str = "is never complete, so that whoever waits for it hangs";
 

@@ -47,8 +47,7 @@ pub(crate) const PLANAR: &str = "all real parts come before all imaginary parts;
 /// The causes of elements that are in the order in which they would be without strides or without a layout.
 pub(crate) const STRIDES_IGNORED: &str = "the strides were ignored: the plugin copied a dense array";
 pub(crate) const LAYOUT_IGNORED: &str = "the layout was ignored: the elements are row-major";
-pub(crate) const ORDER_IGNORED: &str =
-    "the strides were ignored or the layout was ignored, or they apply to the wrong dimensions";
+pub(crate) const ORDER_IGNORED: &str = "the strides were ignored or the layout was ignored, or they apply to the wrong dimensions, or to an array that has none";
 
 /// Reads an array, and checks the bytes. If they are wrong, and right a moment later, the message says so.
 pub(crate) fn check_array(array: &Buffer, check: impl Fn(&[u8]) -> Verdict) -> Verdict {
@@ -237,13 +236,8 @@ impl<'a> Expected<'a> {
         if whole >= 4 && got.len() >= whole && pairs(&expected).iter().eq(&got[..whole]) {
             return Some(EXCHANGED.to_owned());
         }
-        for order in permutations(self.dims.len()) {
-            let at = reading_order(self.dims, &order);
-            if at.iter().zip(&got).all(|(at, got)| expected.get(*at) == Some(got)) {
-                return Some(format!(
-                    "the elements are in the order of the dimensions {order:?}: {ORDER_IGNORED}"
-                ));
-            }
+        if let Some(order) = self.order(&got, &expected) {
+            return Some(order);
         }
         if let Some(at) = exchanged(&got, &expected) {
             return Some(format!(
@@ -261,6 +255,28 @@ impl<'a> Expected<'a> {
             }
         }
         None
+    }
+
+    /// Recognizes elements in the order of other dimensions, and row-major ones that were taken for elements in such an order.
+    fn order(&self, got: &[&[u8]], expected: &[&[u8]]) -> Option<String> {
+        if got.len() != expected.len() {
+            return None;
+        }
+        permutations(self.dims.len()).into_iter().find_map(|order| {
+            let name = match order.iter().rev().is_sorted() {
+                true => format!("{order:?}, which is column-major"),
+                false => format!("{order:?}"),
+            };
+            let at = reading_order(self.dims, &order);
+            if at.iter().zip(got).all(|(at, got)| expected.get(*at) == Some(got)) {
+                return Some(format!("the elements are in the order of the dimensions {name}: {ORDER_IGNORED}"));
+            }
+            at.iter().zip(expected).all(|(at, expected)| got.get(*at) == Some(expected)).then(|| {
+                format!(
+                    "the elements were converted from the order of the dimensions {name}, in which they were not: {ORDER_IGNORED}"
+                )
+            })
+        })
     }
 
     /// Recognizes floating-point numbers that a conversion or an arithmetic operation changed.
@@ -317,10 +333,27 @@ impl<'a> Expected<'a> {
             (Some(first), Some(last)) if first * size >= LARGE => {
                 format!("elements, from number {first} to {last} (from byte {} on),", first * size)
             }
-            (Some(first), Some(last)) => format!("elements, from number {first} to {last},"),
+            (Some(first), Some(last)) => {
+                format!("elements, from number {first} to {last},{}", self.slice_of(*first, *last))
+            }
             _ => return None,
         };
         Some(format!("{part} {state}"))
+    }
+
+    /// Returns a description of the elements from one on to the last one of the array, if they are all but the first slices of a
+    /// dimension.
+    fn slice_of(&self, first: usize, last: usize) -> String {
+        if last + 1 != self.bytes.len() / self.size() || self.dims.len() < 2 {
+            return String::new();
+        }
+        let rest: usize = self.dims[1..].iter().map(|dim| *dim as usize).product();
+        match first.checked_rem(rest) {
+            Some(0) if rest > 1 => {
+                format!(" which are those from index {} of the first dimension on,", first / rest)
+            }
+            _ => String::new(),
+        }
     }
 }
 
@@ -380,14 +413,16 @@ mod tests {
 
     #[test]
     fn the_cause_of_a_difference_is_named() {
-        let cases: [(&[f32], &str); 12] = [
+        let cases: [(&[f32], &str); 14] = [
             (&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "Ok(())"),
             (
                 &[9.0; 6],
                 "element 0 is 9 (0x41100000); expected 1 (0x3f800000). Probable cause: the other array",
             ),
             (&[1.0, 2.0, 3.0, 4.0, 9.0, 9.0], "2 of 6 elements differ; element 4"),
-            (&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0], "in the order of the dimensions [1, 0]"),
+            (&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0], "in the order of the dimensions [1, 0], which is column-major"),
+            (&[1.0, 3.0, 5.0, 2.0, 4.0, 6.0], "converted from the order of the dimensions [1, 0]"),
+            (&[1.0, 2.0, 3.0, 0.0, 0.0, 0.0], "from index 1 of the first dimension on, are zero"),
             (&[2.0, 3.0, 4.0, 5.0, 6.0, 0.0], "shifted by 1"),
             (&[5.0, 6.0, 1.0, 2.0, 3.0, 4.0], "the first 4 elements are behind the others"),
             (&[2.0, 1.0, 4.0, 3.0, 6.0, 5.0], "each two neighbors changed places"),
@@ -416,7 +451,10 @@ mod tests {
         let overwritten = of(&[1; 8], &[OVERWRITTEN; 8], ElementType::U8, &[8]);
         assert!(overwritten.contains("still reads the host's memory"), "{overwritten}");
         let repeated = of(&[1, 2, 1, 2], &[1, 2, 0, 0], ElementType::U8, &[2, 2]);
-        assert!(repeated.contains("elements, from number 2 to 3, are zero"), "{repeated}");
+        assert!(
+            repeated.contains("elements, from number 2 to 3, which are those from index 1"),
+            "{repeated}"
+        );
         let repeated = |read: &[u8]| {
             let array = Expected::new("the array", &[1, 2, 1, 2], ElementType::U8, &[2, 2]).strides(&[0, 1]);
             format!("{:?}", array.check(read))

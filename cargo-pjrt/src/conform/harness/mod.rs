@@ -7,7 +7,9 @@ mod check;
 mod comparison;
 mod context;
 mod conversion;
+mod failed;
 mod fixtures;
+mod heap;
 mod message;
 mod place;
 mod sequences;
@@ -20,11 +22,12 @@ mod verdict;
 pub use another_process::{AnotherOptions, another_process};
 pub(crate) use another_process::{Identity, SUM, ask_another};
 pub(crate) use causes::{
-    BYTES_COME_LATER, CHANGED_ARGUMENT, CHANGES_WITH_RUNS, COMPLETE_FROM_THE_START, DURING, EARLIER_ARGUMENT,
-    EARLIER_PROGRAM, FREED_IN_USE, FREED_PROGRAM, FREED_WHILE_HELD, HAZARD, KEPT_ERROR, KEPT_POINTER,
-    LEAKED_OUTPUT, MISSED_CALLBACKS, NEVER_COMPLETE, NO_FAILURE, NO_HAZARD, NOT_SPREAD, NOT_WAITED,
-    OF_ANOTHER_DEVICE, ONE_CODE, ONE_MESSAGE, OUT_OF_ORDER, PAST_THE_END, READBACK_SIZE, RIGHT_ON_ANOTHER,
-    SAME_ID, STALE,
+    BYTES_COME_LATER, CHANGED_ARGUMENT, CHANGED_BY_CALLBACK, CHANGES_WITH_RUNS, COMPLETE_FROM_THE_START,
+    DURING, EARLIER_ARGUMENT, EARLIER_PROGRAM, ENDS_WITH_ANOTHER, FREED_IN_USE, FREED_PROGRAM,
+    FREED_WHILE_HELD, HAZARD, KEPT_ERROR, KEPT_POINTER, LEAKED_OUTPUT, MISSED_CALLBACKS, NEVER_COMPLETE,
+    NO_CALLBACK_OF_FAILED, NO_FAILURE, NO_HAZARD, NOT_IN_READY_EVENT, NOT_SPREAD, NOT_WAITED,
+    OF_ANOTHER_DEVICE, ONE_CODE, ONE_MESSAGE, OUT_OF_ORDER, OVERWRITTEN_OUTPUT, PAST_THE_END, READBACK_SIZE,
+    RIGHT_ON_ANOTHER, SAME_ARRAY_TWICE, SAME_ID, STALE, WRONG_DEFAULT,
 };
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
@@ -34,10 +37,12 @@ pub(crate) use comparison::{
 };
 pub(crate) use context::{Context, Creation, patience};
 pub(crate) use conversion::CONVERTED;
+pub(crate) use failed::{array_fails_with, event_fails_with, hangs};
 pub(crate) use fixtures::{
     Compiled, add_program, any_error, compile_add, compile_and_keep_add, f32_bytes, numbers, register_type,
     upload_four, upload_to,
 };
+pub(crate) use heap::overwrite_freed;
 pub(crate) use message::{Finished, Message, Step, guarded, performing, risky, send};
 pub(crate) use place::{
     ACCORDING_TO, DEVICE_CONTRADICTED, MEMORY_OF_ANOTHER_DEVICE, device_name, if_supported, is_in_memory,

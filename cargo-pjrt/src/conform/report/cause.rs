@@ -9,8 +9,8 @@ use super::explanation::{
     name_one_fault, names_a_cause, names_its_field, names_its_function, observer, quotes,
 };
 use crate::conform::harness::{
-    CLIENT, CONVERTED, Check, DURING, INITIALIZES, LAYOUT_IGNORED, PAST_THE_END, PLANAR, STALE,
-    STRIDES_IGNORED, Status,
+    CLIENT, CONVERTED, Check, DURING, INITIALIZES, LAYOUT_IGNORED, NEVER_COMPLETE, PAST_THE_END, PLANAR,
+    STALE, STRIDES_IGNORED, Status,
 };
 
 /// Sets [`Row::echo_of`] of each failure that another failure [explains](explains).
@@ -81,6 +81,7 @@ fn group_failures(rows: &mut [Row], checks: &[Check]) {
             (
                 echoes.len(),
                 is_pervasive(row),
+                row.message.contains(NEVER_COMPLETE),
                 !row.message.contains(ALONE),
                 !is_indirect(&row.name),
                 !is_only_an_error(&row.message),
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
     use crate::conform::checks;
     use crate::conform::harness::{
-        ACCORDING_TO, DIFFER, HAZARD, NEVER_COMPLETE, ONE_CODE, ORDER_IGNORED, RIGHT_ON_ANOTHER,
+        ACCORDING_TO, DIFFER, ENDS_WITH_ANOTHER, HAZARD, ONE_CODE, ORDER_IGNORED, RIGHT_ON_ANOTHER,
     };
 
     /// Returns the causes of failures with these names and messages, each with its echoes.
@@ -269,7 +270,31 @@ mod tests {
         assert_eq!(found[0].0, "area/a");
         let named = format!("the copy cannot be read: {message}. The plugin probably freed it");
         let found = causes(&[("area/a", message), ("area/b", &named)]);
-        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(found, [("area/a".to_owned(), vec!["area/b".to_owned()])]);
+    }
+
+    #[test]
+    fn an_error_with_an_address_is_one_error() {
+        let [first, second] = ["94021", "13777"].map(|end| {
+            format!("PJRT_LoadedExecutable_Execute: INTERNAL: range end index 119705732253156{end} out of range for 6")
+        });
+        let found = causes(&[("area/a", &first), ("area/b", &second)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let others = ["argument 1", "argument 2"].map(|what| format!("PJRT_Buffer_Delete: INTERNAL: {what}"));
+        assert_eq!(causes(&[("area/a", &others[0]), ("area/b", &others[1])]).len(), 2);
+    }
+
+    #[test]
+    fn an_object_that_ends_with_another_explains_crashes() {
+        let named = format!("the loaded executable does not run: {ENDS_WITH_ANOTHER}");
+        let mut rows = [
+            row("waiting/many_launches_ahead", Status::Crashed, "the process ended with an abort"),
+            row("executables/two_references", Status::Wrong, &named),
+            row("area/b", Status::Wrong, "the name is empty"),
+        ];
+        group(&mut rows, &checks());
+        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
+        assert_eq!(echoes, [Some("executables/two_references"), None, None]);
     }
 
     #[test]

@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use super::Row;
 use crate::conform::harness::{
-    ACCORDING_TO, BYTES_COME_LATER, CHANGED_ARGUMENT, CHANGES_WITH_RUNS, COMPLETE_FROM_THE_START, CONVERTED,
-    Check, DEVICE_CONTRADICTED, DIFFER, DURING, EARLIER_ARGUMENT, EARLIER_PROGRAM, FREED_IN_USE,
-    FREED_PROGRAM, FREED_WHILE_HELD, HAZARD, KEPT_ERROR, KEPT_POINTER, KEPT_TEXT, LEAKED_OUTPUT,
-    LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS,
-    NEVER_COMPLETE, NO_FAILURE, NO_HAZARD, NOT_CALLED, NOT_SPREAD, NOT_THE_DEFAULT, NOT_WAITED,
-    OF_ANOTHER_DEVICE, OFFSET_IGNORED, ONE_CODE, ONE_MESSAGE, OUT_OF_ORDER, PLANAR, READBACK_SIZE,
-    RIGHT_ON_ANOTHER, SAME_ID, STALE, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
+    ACCORDING_TO, BYTES_COME_LATER, CHANGED_ARGUMENT, CHANGED_BY_CALLBACK, CHANGES_WITH_RUNS,
+    COMPLETE_FROM_THE_START, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, EARLIER_ARGUMENT,
+    EARLIER_PROGRAM, ENDS_WITH_ANOTHER, FREED_IN_USE, FREED_PROGRAM, FREED_WHILE_HELD, HAZARD, KEPT_ERROR,
+    KEPT_POINTER, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK,
+    MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NO_CALLBACK_OF_FAILED, NO_FAILURE, NO_HAZARD,
+    NOT_CALLED, NOT_IN_READY_EVENT, NOT_SPREAD, NOT_THE_DEFAULT, NOT_WAITED, OF_ANOTHER_DEVICE,
+    OFFSET_IGNORED, ONE_CODE, ONE_MESSAGE, ORDER_IGNORED, OUT_OF_ORDER, OVERWRITTEN_OUTPUT, PLANAR,
+    READBACK_SIZE, RIGHT_ON_ANOTHER, SAME_ARRAY_TWICE, SAME_ID, STALE, Source, Status, TOO_EARLY, UNKNOWN,
+    WRONG_DEFAULT, matches, runs_again,
 };
 use pjrt_testing::host::ElementType;
 
@@ -21,6 +23,7 @@ use pjrt_testing::host::ElementType;
 ///   because a plugin may have two bugs in one area),
 /// * both name the same [fault](FAULTS),
 /// * both exceeded the time limit,
+/// * the first says that an object [ends with another](ENDS_WITH_ANOTHER), and the second crashed, or had an error in this function,
 /// * in both the process ended during the same call,
 /// * in both the callback of an event was not called, or the same function says that an array is elsewhere,
 /// * both use several threads, and the second calls the function that the first one is about,
@@ -30,7 +33,9 @@ use pjrt_testing::host::ElementType;
 ///   first and says where it happened, or the message of the first names a cause of the error with which the message of
 ///   the second ends,
 /// * the message of the first is the error of a function that fails in almost every check, and that of the second contains it,
-/// * the first says that callbacks [receive no errors](LOST_BY_CALLBACK), and the second received success instead of one,
+/// * the first says that callbacks [receive no errors](LOST_BY_CALLBACK), or that [ready events](NOT_IN_READY_EVENT) have none, and
+///   the second received success instead of one,
+/// * the first says that outputs are in the [order of other dimensions](ORDER_IGNORED), and the second found wrong values,
 /// * the first says that a function [answers for an earlier object](STALE), and the second called this function,
 /// * the first names a fault that makes many values [wrong](PERVASIVE), and the second found wrong values after it had called the
 ///   function,
@@ -52,6 +57,8 @@ pub(super) fn explains(rows: &[Row], table: &Table<'_>, cause: &Row, other: &Row
     // quotes another one also says why.
     let same = cause.status == other.status
         && (cause.message == other.message
+            || is_only_an_error(&cause.message)
+                && without_addresses(&cause.message) == without_addresses(&other.message)
             || quotes(&cause.message, &other.message)
             || repeats(&other.message, &cause.message))
         && !cause.message.is_empty()
@@ -65,6 +72,14 @@ pub(super) fn explains(rows: &[Row], table: &Table<'_>, cause: &Row, other: &Row
         is_scenario(&other.name)
             && !is_scenario(&check.name)
             && other.functions.iter().any(|called| called == function(check))
+    };
+    let is_corrupt = |check: &Check| {
+        let uses_it = || {
+            is_of_an_error(&other.message) && other.functions.iter().any(|called| called == function(check))
+        };
+        cause.message.contains(ENDS_WITH_ANOTHER)
+            && (matches!(other.status, Status::Crashed | Status::TimedOut)
+                || other.status == Status::Wrong && uses_it())
     };
     let is_stale = is_stale(cause, other);
     let is_lost = is_lost(cause, other);
@@ -81,6 +96,9 @@ pub(super) fn explains(rows: &[Row], table: &Table<'_>, cause: &Row, other: &Row
     // One function that hangs makes many checks hang, each of which would fail for this reason alone.
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
     same || is_stale
+        || check.is_some_and(is_corrupt)
+        || check.is_some_and(|check| is_in_another_order(cause, check, other))
+        || breaks_the_interface(&cause.message) && other.message.contains(&cause.message)
         || check.is_some_and(|check| is_of_values(cause, check, other))
         || cause.message.contains(ONE_MESSAGE) && is_of_messages(other)
         || cause.message.contains(ONE_CODE) && is_of_codes(cause, other)
@@ -158,6 +176,9 @@ const PERVASIVE: &[&str] = &[
     NOT_WAITED,
     FREED_PROGRAM,
     OF_ANOTHER_DEVICE,
+    SAME_ARRAY_TWICE,
+    OVERWRITTEN_OUTPUT,
+    WRONG_DEFAULT,
 ];
 
 /// Returns `true` if the message of a failure names a fault that makes many values wrong.
@@ -204,14 +225,27 @@ fn is_of_messages(row: &Row) -> bool {
         && row.functions.iter().any(|called| called == "PJRT_Error_Message")
 }
 
-/// Returns `true` if the message of a failure says that callbacks do not receive errors, and the other check received none.
+/// Returns `true` if the message of a failure says that callbacks, or ready events, do not receive errors, and the other check
+/// received none.
 fn is_lost(cause: &Row, other: &Row) -> bool {
     let receives_none =
         ["success", "no error", "without an error"].iter().any(|text| other.message.contains(text));
-    cause.message.contains(LOST_BY_CALLBACK)
-        && receives_none
+    let calls = |function: &str| other.functions.iter().any(|called| called == function);
+    let is_cause = cause.message.contains(LOST_BY_CALLBACK) && calls("PJRT_Event_OnReady")
+        || cause.message.contains(NOT_IN_READY_EVENT) && calls("PJRT_Buffer_ReadyEvent");
+    is_cause && receives_none && other.status == Status::Wrong
+}
+
+/// Returns `true` if the message of a failure says that the outputs of programs are in the order of other dimensions, and the other
+/// check found wrong values after an execution.
+fn is_in_another_order(cause: &Row, check: &Check, other: &Row) -> bool {
+    const EXECUTE: &str = "PJRT_LoadedExecutable_Execute";
+    cause.message.contains(ORDER_IGNORED)
+        && function(check) == EXECUTE
+        && !is_indirect(&cause.name)
         && other.status == Status::Wrong
-        && other.functions.iter().any(|called| called == "PJRT_Event_OnReady")
+        && !is_only_an_error(&other.message)
+        && other.functions.iter().any(|called| called == EXECUTE)
 }
 
 /// Returns `true` if a failure may follow from wrong results of some devices.
@@ -272,6 +306,9 @@ const FAULTS: &[&str] = &[
     "of which true is 1",
     "shares state between clients",
     LOST_BY_CALLBACK,
+    CHANGED_BY_CALLBACK,
+    NOT_IN_READY_EVENT,
+    NO_CALLBACK_OF_FAILED,
     LOST_BY_EXECUTION,
     LOST_CALLBACK,
     NOT_CALLED,
@@ -292,6 +329,7 @@ const FAULTS: &[&str] = &[
     OFFSET_IGNORED,
     NOT_SPREAD,
     PLANAR,
+    ENDS_WITH_ANOTHER,
 ];
 
 /// Returns `true` if both messages name the same fault. Two hazards may be two faults.
@@ -372,7 +410,22 @@ pub(super) fn quotes(message: &str, other: &str) -> bool {
     // Several functions may return one error.
     let error = other.find("PJRT_").and_then(|at| other[at..].split_once(": "));
     let error = error.map_or("", |(_, error)| error);
-    error.contains(": ") && message.contains("probably") && message != other && message.contains(error)
+    error.contains(": ")
+        && message.contains("probably")
+        && message != other
+        && (message.contains(error) || without_addresses(message).contains(&without_addresses(error)))
+}
+
+/// Returns a message with a mark in place of each long number, which may be an address.
+fn without_addresses(message: &str) -> String {
+    const LONG: usize = 7;
+    let parts = message.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let is_address = |part: &&str| {
+        part.len() >= LONG
+            && part.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && part.bytes().any(|byte| byte.is_ascii_digit())
+    };
+    parts.filter(is_address).fold(message.to_owned(), |text, number| text.replacen(number, "#", 1))
 }
 
 /// Returns `true` if a message is the error of a function that fails in almost every check that calls it. A check with a more
@@ -386,6 +439,22 @@ pub(super) fn fails_everywhere(rows: &[Row], message: &str) -> bool {
     let failed = rows.iter().filter(calls).filter(|row| row.status.is_failure()).count();
     // Checks that expect an error pass.
     failed > 4 * passed
+}
+
+/// Returns `true` if a message contains an error of the plugin.
+fn is_of_an_error(message: &str) -> bool {
+    message.split("PJRT_").skip(1).any(|call| {
+        let mut parts = call.splitn(3, ": ").map(|part| part.bytes());
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        parts.next().is_some_and(|mut name| name.all(is_name))
+            && parts.next().is_some_and(|mut code| code.all(|byte| byte.is_ascii_uppercase() || byte == b'_'))
+    })
+}
+
+/// Returns `true` if a message is only that a function returned something which is no valid result, such as a null pointer. What
+/// checks say of the cause of this is no better than that.
+fn breaks_the_interface(message: &str) -> bool {
+    message.starts_with("PJRT_") && message.contains(": it succeeded, but ") && !names_a_cause(message)
 }
 
 /// Returns `true` if a message contains a whole other one, which is about a function, and names no cause of its own: it says in
