@@ -4,6 +4,7 @@ pub mod float_format;
 pub mod npy;
 pub(crate) mod number;
 pub(crate) mod random;
+pub(crate) mod strided;
 mod text;
 
 pub(crate) use text::{array_text, element_text};

@@ -12,6 +12,7 @@ use super::order::Order;
 use super::suite::{Case, Suite};
 use crate::array::{Array, npy};
 use crate::run::{execute, folder};
+use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::OpCode;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{Client, Code, Error, Plugin, Program};
@@ -77,6 +78,12 @@ pub(crate) fn is_right(client: &Client, case: &Case) -> Result<Option<Result<(),
             compare("", index, &wanted, found, &coarse(&wanted)).fault
         });
     Ok(Some(fault.map_or(Ok(()), |fault| Err(fault.text().replace("\n      ", "; ")))))
+}
+
+/// Returns the program of one of [`programs_of`].
+pub(crate) fn parsed(case: &Case) -> Option<Module> {
+    let code = Suite::operations().and_then(|suite| suite.program(case)).ok()?;
+    pjrt_stablehlo::parse(code.to_vec()).ok()
 }
 
 /// Returns `true` if StableHLO has this operation. The programs of the others, such as those of CHLO, consist of several

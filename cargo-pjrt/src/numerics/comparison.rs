@@ -2,6 +2,7 @@
 
 use super::message::{Fault, Measure};
 use super::order::IDENTITY;
+use super::pattern::pattern;
 use super::suite::Tolerance;
 use crate::array::float_format::FloatFormat;
 use crate::array::{Array, element_text, number, position};
@@ -71,7 +72,17 @@ pub(super) fn compare(
     let whole = |expected: String, found: String| {
         let (wrong, total, position, largest) = (0, 0, Vec::new(), None);
         let tolerance = "the result must have the type that the program states".to_owned();
-        let fault = Fault { result: index, wrong, total, position, expected, found, largest, tolerance };
+        let fault = Fault {
+            result: index,
+            wrong,
+            total,
+            position,
+            expected,
+            found,
+            largest,
+            tolerance,
+            pattern: None,
+        };
         Comparison { largest: None, fault: Some(fault) }
     };
     if (expected.element_type, &expected.dims) != (found.element_type, &found.dims) {
@@ -83,7 +94,7 @@ pub(super) fn compare(
     let is_move = MOVES.contains(&op);
     let size = expected.element_type.byte_size().max(1);
     let name = expected.element_type.stablehlo_name();
-    let (mut largest, mut first, mut wrong) = (None::<Measure>, None, 0);
+    let (mut largest, mut first, mut wrong) = (None::<Measure>, None, Vec::new());
     let pairs = expected.bytes.chunks_exact(size).zip(found.bytes.chunks_exact(size));
     for (at, (wanted, given)) in pairs.enumerate() {
         let (measure, is_right) = match is_move {
@@ -95,7 +106,7 @@ pub(super) fn compare(
             (largest, measure) => largest.or(measure),
         };
         if !is_right {
-            wrong += 1;
+            wrong.push(at);
             first.get_or_insert((at, wanted, given));
         }
     }
@@ -104,13 +115,14 @@ pub(super) fn compare(
         |wanted: &[u8], given: &[u8]| is_move || element_text(name, wanted) == element_text(name, given);
     let fault = first.map(|(at, wanted, given)| Fault {
         result: index,
-        wrong,
+        wrong: wrong.len(),
         total: expected.bytes.len() / size,
         position: position(at, &expected.dims),
         expected: text(name, wanted, with_bits(wanted, given)),
         found: text(name, given, with_bits(wanted, given)),
         largest,
         tolerance: tolerance.reason.clone(),
+        pattern: pattern(expected, found, &wrong),
     });
     Comparison { largest, fault }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use pjrt_stablehlo::Module;
 
+use super::joined::{Tried, joined};
+use super::order::Order;
 use super::report::{Row, Status};
 use super::suite::{Case, Suite};
 use crate::run::features::{Feature, differences, of_module};
@@ -35,25 +37,41 @@ pub(super) fn explain(cases: &[(&Suite, &Case)], rows: &mut [Row]) {
 }
 
 /// Adds to the messages of wrong results the operations that their programs contain besides their own, and that are wrong in
-/// programs of their own for the same element type.
+/// programs of their own for the same element type; or else that each of their operations is right in such programs.
 pub(super) fn name_causes(cases: &[(&Suite, &Case)], rows: &mut [Row]) {
-    let of_row = |row: &Row| (row.op.clone(), row.element.clone());
-    let wrong: BTreeSet<(String, String)> =
-        rows.iter().filter(|row| row.status == Status::Wrong).map(of_row).collect();
-    for (row, case) in rows.iter_mut().zip(cases).filter(|(row, _)| row.status == Status::Wrong) {
-        let Some(module) = module_of(*case) else { continue };
+    let modules: Vec<Option<Module>> = rows
+        .iter()
+        .zip(cases)
+        .map(|(row, case)| module_of(*case).filter(|_| row.status == Status::Wrong))
+        .collect();
+    let of_rows = |(row, module): (&Row, &Option<Module>)| match row.status {
+        Status::Right | Status::Wrong => Some((row.op.clone(), row.element.clone(), module.is_some())),
+        _ => None,
+    };
+    let named: Vec<_> = rows.iter().zip(&modules).map(of_rows).collect();
+    let tried: Vec<Tried<'_>> = named
+        .iter()
+        .zip(&modules)
+        .filter_map(|(named, module)| {
+            named.as_ref().map(|(op, element, _)| Tried::new(op, element, module.as_ref()))
+        })
+        .collect();
+    let order = Order::new();
+    for (row, module) in rows.iter_mut().zip(&modules) {
+        let Some(module) = module else { continue };
+        let is_wrong = |op: &&str| {
+            tried.iter().any(|other| other.op == *op && other.element == row.element && other.steps.is_some())
+        };
         let ops = module.functions().iter().flat_map(|function| function.body.all_ops());
         let contained: BTreeSet<&str> = ops.map(|(_, op)| op.info().mnemonic()).collect();
-        let causes: Vec<&str> = contained
-            .into_iter()
-            .filter(|op| *op != row.op && wrong.contains(&((*op).to_owned(), row.element.clone())))
-            .collect();
-        if !causes.is_empty() {
+        let causes: Vec<&str> = contained.into_iter().filter(|op| *op != row.op).filter(is_wrong).collect();
+        let why = match causes[..] {
+            [] => joined(&Tried::new(&row.op, &row.element, Some(module)), &tried, &order),
+            _ => Some(format!("the program contains {}, of which results are wrong too", causes.join(", "))),
+        };
+        if let Some(why) = why {
             let separator = if row.message.is_empty() { "" } else { "; " };
-            row.message.push_str(&format!(
-                "{separator}the program contains {}, of which results are wrong too",
-                causes.join(", ")
-            ));
+            row.message.push_str(&format!("{separator}{why}"));
         }
     }
 }

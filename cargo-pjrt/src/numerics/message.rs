@@ -88,6 +88,9 @@ pub struct Fault {
     pub largest: Option<Measure>,
     /// The tolerance and its reason.
     pub tolerance: String,
+    /// How the wrong elements follow from the expected ones, if that is simple.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
 }
 
 /// Sends a message to the parent.

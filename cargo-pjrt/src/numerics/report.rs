@@ -123,6 +123,9 @@ impl Fault {
         if let Some(largest) = self.largest {
             let _ = write!(text, "; the largest error is {}", measure_text(largest));
         }
+        if let Some(pattern) = &self.pattern {
+            let _ = write!(text, "; {pattern}");
+        }
         text + "\n      tolerance: " + &self.tolerance
     }
 }
@@ -407,6 +410,7 @@ mod tests {
             found: "NaN".into(),
             largest: Some(Measure { ulps: f64::INFINITY, relative: 0.5, of_tolerance: 9.0 }),
             tolerance: "exact".into(),
+            pattern: None,
         };
         let wrong = Row { faults: vec![fault], ..row("add", "f32", Status::Wrong) };
         let report = Report { plugin: "p.so".into(), rows: vec![wrong], stopped: None, seconds: 1.0 };

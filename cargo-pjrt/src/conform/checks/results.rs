@@ -67,7 +67,7 @@ fn operations(context: &Context) -> Verdict {
     let elements = if is_brief() { &ELEMENTS[..WHOLE] } else { &ELEMENTS[..] };
     let others = ELEMENTS[..WHOLE].iter().map(|element| (element, false));
     let order = numerics::Order::new();
-    let (mut total, mut wrong) = (0, Vec::new());
+    let (mut tried, mut wrong) = (Vec::new(), Vec::new());
     for (element, first) in elements.iter().map(|element| (element, true)).chain(others) {
         for case in numerics::programs_of(element, first).map_err(Finding::Unsupported)? {
             if start.elapsed() > LONGEST {
@@ -76,22 +76,29 @@ fn operations(context: &Context) -> Verdict {
             let label = case.label();
             let run = || numerics::is_right(&client, case);
             let outcome = performing(format!("the program {label}"), run).map_err(Finding::Unsupported)?;
-            total += usize::from(outcome.is_some());
-            let why = outcome.and_then(Result::err);
-            wrong.extend(why.map(|why| (order.key(case.op()), format!("{label}: {why}"))));
+            let Some(outcome) = outcome else { continue };
+            let module = outcome.as_ref().err().and_then(|_| numerics::parsed(case));
+            tried.push(numerics::Tried::new(case.op(), element, module.as_ref()));
+            wrong.extend(
+                outcome.err().map(|why| (order.key(case.op()), tried.len() - 1, format!("{label}: {why}"))),
+            );
         }
     }
-    if total == 0 {
+    if tried.is_empty() {
         return Err(Finding::Unsupported("the plugin compiles none of the programs".to_owned()));
     }
     // An operation that others are decomposed into comes first.
-    wrong.sort_by_key(|(key, _)| *key);
-    let wrong: Vec<String> = wrong.into_iter().map(|(_, text)| text).collect();
+    wrong.sort_by_key(|(key, ..)| *key);
+    let shown = wrong[..wrong.len().min(SHOWN)].iter().map(|(_, at, text)| {
+        let joined = numerics::joined(&tried[*at], &tried, &order);
+        joined.map_or_else(|| text.clone(), |why| format!("{text}; {why}"))
+    });
     ensure!(
         wrong.is_empty(),
-        "{} of {total} programs of few operations have wrong results or fail: {}. `cargo pjrt numerics` lists all",
+        "{} of {} programs of few operations have wrong results or fail: {}. `cargo pjrt numerics` lists all",
         wrong.len(),
-        wrong[..wrong.len().min(SHOWN)].join("; ")
+        tried.len(),
+        shown.collect::<Vec<_>>().join("; ")
     );
     Ok(())
 }

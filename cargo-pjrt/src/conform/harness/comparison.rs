@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use super::conversion::conversion;
-use super::strided::reading_order;
 use super::verdict::{Finding, Verdict, count_of};
 use crate::array::element_text;
 use crate::array::float_format::{FloatFormat, FloatKind};
+use crate::array::strided::{permutations, reading_order};
 use pjrt_testing::host::{Buffer, ElementType, OVERWRITTEN, UNWRITTEN};
 
 /// An array that a check expects to read.
@@ -378,21 +378,6 @@ fn exchanged(got: &[&[u8]], expected: &[&[u8]]) -> Option<usize> {
 fn bits_text(element: &[u8]) -> String {
     let digits: String = element.iter().rev().map(|byte| format!("{byte:02x}")).collect();
     format!("0x{digits}")
-}
-
-/// Returns the orders of some dimensions, except the original one.
-pub(crate) fn permutations(rank: usize) -> Vec<Vec<usize>> {
-    const MOST: usize = 5;
-    let mut all = vec![Vec::new()];
-    for _ in 0..rank.min(MOST) {
-        let longer = |order: Vec<usize>| {
-            let rest: Vec<usize> = (0..rank).filter(|dim| !order.contains(dim)).collect();
-            rest.into_iter().map(move |dim| [order.clone(), vec![dim]].concat()).collect::<Vec<_>>()
-        };
-        all = all.into_iter().flat_map(longer).collect();
-    }
-    all.retain(|order| !order.is_sorted());
-    all
 }
 
 #[cfg(test)]

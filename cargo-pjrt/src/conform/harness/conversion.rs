@@ -134,17 +134,20 @@ fn shortened(element_type: ElementType, format: FloatFormat, pairs: &[(u128, u12
     Some(format!("{CONVERTED}{element_type} to numbers with {kept} bits of mantissa{name} and back"))
 }
 
-/// Recognizes truth values whose bytes are neither 0 nor 1.
+/// Recognizes truth values of which each true one is the same byte, other than 1. A single one may be a byte of another array.
 fn truth_values(pairs: &[(&[u8], &[u8])]) -> Option<String> {
+    const LEAST: usize = 2;
     let is_true = |bytes: &[u8]| bytes.iter().any(|byte| *byte != 0);
     if pairs.iter().any(|(got, expected)| is_true(got) != is_true(expected)) {
         return None;
     }
-    let (got, _) = pairs.iter().find(|(got, expected)| got != expected)?;
-    Some(format!(
-        "true is stored as 0x{:02x}: the elements of PRED are bytes, of which true is 1",
-        got.first().copied().unwrap_or(0)
-    ))
+    let stored: Vec<u8> =
+        pairs.iter().filter(|(got, _)| is_true(got)).filter_map(|(got, _)| got.first().copied()).collect();
+    let first = *stored.first().filter(|first| **first != 1)?;
+    let is_one_byte = stored.len() >= LEAST && stored.iter().all(|byte| *byte == first);
+    is_one_byte.then(|| {
+        format!("true is stored as 0x{first:02x}: the elements of PRED are bytes, of which true is 1")
+    })
 }
 
 #[cfg(test)]
@@ -175,8 +178,10 @@ mod tests {
 
     #[test]
     fn truth_values_are_zero_and_one() {
-        assert!(found(ElementType::PRED, &[1, 0], &[0xFF, 0]).unwrap().contains("0xff"));
-        assert_eq!(found(ElementType::PRED, &[1, 0], &[1, 1]), None);
+        assert!(found(ElementType::PRED, &[1, 0, 1], &[0xFF, 0, 0xFF]).unwrap().contains("0xff"));
+        assert_eq!(found(ElementType::PRED, &[1, 0, 1], &[1, 1, 1]), None);
+        assert_eq!(found(ElementType::PRED, &[1, 0, 1], &[0x39, 0, 0x2c]), None);
+        assert_eq!(found(ElementType::PRED, &[1], &[0x39]), None);
     }
 
     #[test]

@@ -15,10 +15,10 @@ mod place;
 mod sequences;
 mod sizes;
 mod source;
-mod strided;
 mod types;
 mod verdict;
 
+pub(crate) use crate::array::strided::{dense_strides, elements_at, offsets, permutations, reordered};
 pub use another_process::{AnotherOptions, another_process};
 pub(crate) use another_process::{Identity, SUM, ask_another};
 pub(crate) use causes::{
@@ -33,7 +33,7 @@ pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
 pub(crate) use comparison::{
     DIFFER, Expected, LAYOUT_IGNORED, OFFSET_IGNORED, ORDER_IGNORED, PLANAR, STRIDES_IGNORED, TOO_EARLY,
-    UNKNOWN, check_array, permutations,
+    UNKNOWN, check_array,
 };
 pub(crate) use context::{Context, Creation, patience};
 pub(crate) use conversion::CONVERTED;
@@ -51,7 +51,6 @@ pub(crate) use place::{
 pub use sequences::Sequences;
 pub(crate) use sizes::{Sample, briefly, for_each_size, is_brief};
 pub use source::Source;
-pub(crate) use strided::{dense_strides, elements_at, offsets, reordered};
 pub(crate) use types::{accepts, element_types, narrowest};
 pub use verdict::Status;
 pub(crate) use verdict::{

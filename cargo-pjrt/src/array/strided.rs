@@ -47,6 +47,21 @@ pub(crate) fn reordered(bytes: &[u8], size: usize, dims: &[i64], order: &[usize]
     elements_at(bytes, &offsets, size)
 }
 
+/// Returns the orders of some dimensions, except the original one.
+pub(crate) fn permutations(rank: usize) -> Vec<Vec<usize>> {
+    const MOST: usize = 5;
+    let mut all = vec![Vec::new()];
+    for _ in 0..rank.min(MOST) {
+        let longer = |order: Vec<usize>| {
+            let rest: Vec<usize> = (0..rank).filter(|dim| !order.contains(dim)).collect();
+            rest.into_iter().map(move |dim| [order.clone(), vec![dim]].concat()).collect::<Vec<_>>()
+        };
+        all = all.into_iter().flat_map(longer).collect();
+    }
+    all.retain(|order| !order.is_sorted());
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,131 @@
+//! The relation of a wrong result to the expected one.
+
+use crate::array::strided::{permutations, reading_order};
+use crate::array::{Array, element_text, number, position};
+
+/// The fewest different elements from which a relation is seen.
+const LEAST: usize = 3;
+
+/// Describes how a wrong result follows from the expected one, if a simple relation explains all its wrong elements. `wrong` are
+/// the numbers of the wrong elements, in row-major order.
+pub(super) fn pattern(expected: &Array, found: &Array, wrong: &[usize]) -> Option<String> {
+    order(expected, found).or_else(|| values(expected, found, wrong)).or_else(|| place(&expected.dims, wrong))
+}
+
+fn elements(array: &Array) -> Vec<&[u8]> {
+    array.bytes.chunks_exact(array.element_type.byte_size().max(1)).collect()
+}
+
+/// Recognizes the expected elements in the order of other dimensions, or in the opposite order.
+fn order(expected: &Array, found: &Array) -> Option<String> {
+    let (expected_elements, found_elements) = (elements(expected), elements(found));
+    let is_reversed = found_elements.iter().rev().eq(&expected_elements);
+    if expected_elements.len() >= LEAST && is_reversed {
+        return Some("the elements are in the opposite order".to_owned());
+    }
+    permutations(expected.dims.len()).into_iter().find_map(|order| {
+        let at = reading_order(&expected.dims, &order);
+        let reads = |from: &[&[u8]], to: &[&[u8]]| at.iter().zip(to).all(|(at, to)| from.get(*at) == Some(to));
+        let is_moved =
+            reads(&expected_elements, &found_elements) || reads(&found_elements, &expected_elements);
+        is_moved.then(|| {
+            format!("the elements are the expected ones in the order of the dimensions {order:?}, or of its inverse")
+        })
+    })
+}
+
+/// Recognizes wrong elements that are zero, the negative or the reciprocal of the expected ones, or one value.
+fn values(expected: &Array, found: &Array, wrong: &[usize]) -> Option<String> {
+    let numbers = |array: &Array| -> Option<Vec<f64>> {
+        let name = array.element_type.stablehlo_name();
+        let one = |at: &usize| -> Option<f64> {
+            let element = *elements(array).get(*at)?;
+            match number::reals(name, element).as_deref() {
+                _ if name == "i1" => None,
+                Some([number]) => Some(*number),
+                _ => element_text(name, element).parse().ok(),
+            }
+        };
+        wrong.iter().map(one).collect()
+    };
+    let (wanted, given) = (numbers(expected)?, numbers(found)?);
+    let all = |is_right: fn((&f64, &f64)) -> bool| wanted.iter().zip(&given).all(is_right);
+    if wrong.len() < LEAST {
+        return None;
+    }
+    let text = match () {
+        () if given.iter().all(|given| *given == 0.0) => "all wrong elements are zero",
+        () if all(|(wanted, given)| near(*given, -wanted)) => {
+            "each wrong element is the negative of the expected one, as if operands changed places"
+        }
+        () if all(|(wanted, given)| near(given * wanted, 1.0)) => {
+            "each wrong element is the reciprocal of the expected one, as if operands changed places"
+        }
+        () => return None,
+    };
+    Some(text.to_owned())
+}
+
+fn near(found: f64, expected: f64) -> bool {
+    (found - expected).abs() <= 0.01 * expected.abs()
+}
+
+/// Recognizes wrong elements that are all those from an index of a dimension on, or those of its first indices.
+fn place(dims: &[i64], wrong: &[usize]) -> Option<String> {
+    let total = usize::try_from(dims.iter().product::<i64>()).ok()?;
+    if wrong.is_empty() || wrong.len() == total {
+        return None;
+    }
+    let positions: Vec<Vec<usize>> = wrong.iter().map(|at| position(*at, dims)).collect();
+    dims.iter().enumerate().find_map(|(number, dim)| {
+        let size = usize::try_from(*dim).ok()?;
+        let indices = || positions.iter().map(|position| position[number]);
+        let (first, last) = (indices().min()?, indices().max()?);
+        let is_whole = wrong.len() == total / size * (last - first + 1);
+        match (first, last) {
+            _ if !is_whole => None,
+            (0, last) => {
+                Some(format!("the wrong elements are those up to index {last} of dimension {number}"))
+            }
+            (first, last) if last + 1 == size => {
+                Some(format!("the wrong elements are those from index {first} of dimension {number} on"))
+            }
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pjrt_testing::host::ElementType;
+
+    fn text(expected: &[f32], found: &[f32]) -> String {
+        let array = |values: &[f32]| Array {
+            element_type: ElementType::F32,
+            dims: vec![2, 3],
+            bytes: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        };
+        let wrong: Vec<usize> = (0..expected.len()).filter(|at| expected[*at] != found[*at]).collect();
+        pattern(&array(expected), &array(found), &wrong).unwrap_or_default()
+    }
+
+    #[test]
+    fn simple_relations_are_named() {
+        let expected = [1.0, 2.0, 4.0, -8.0, 16.0, 0.5];
+        let cases: [([f32; 6], &str); 8] = [
+            ([0.5, 16.0, -8.0, 4.0, 2.0, 1.0], "opposite order"),
+            ([1.0, -8.0, 2.0, 16.0, 4.0, 0.5], "order of the dimensions [1, 0]"),
+            ([1.0, 4.0, 16.0, 2.0, -8.0, 0.5], "order of the dimensions [1, 0]"),
+            ([-1.0, -2.0, -4.0, 8.0, -16.0, -0.5], "the negative"),
+            ([1.0, 0.5, 0.25, -0.125, 0.0625, 2.0], "the reciprocal"),
+            ([1.0, 2.0, 4.0, 0.0, 0.0, 0.0], "are zero"),
+            ([1.0, 2.0, 4.5, -8.0, 16.0, 0.75], "from index 2 of dimension 1 on"),
+            ([1.0, 2.5, 4.0, -8.0, 16.0, 0.75], ""),
+        ];
+        for (found, part) in cases {
+            let text = text(&expected, &found);
+            assert!(text.contains(part) && (part.is_empty() == text.is_empty()), "{found:?}: {text}");
+        }
+    }
+}
