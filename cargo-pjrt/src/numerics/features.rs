@@ -44,17 +44,14 @@ pub(super) fn name_causes(cases: &[(&Suite, &Case)], rows: &mut [Row]) {
         .zip(cases)
         .map(|(row, case)| module_of(*case).filter(|_| row.status == Status::Wrong))
         .collect();
-    let of_rows = |(row, module): (&Row, &Option<Module>)| match row.status {
-        Status::Right | Status::Wrong => Some((row.op.clone(), row.element.clone(), module.is_some())),
-        _ => None,
-    };
-    let named: Vec<_> = rows.iter().zip(&modules).map(of_rows).collect();
-    let tried: Vec<Tried<'_>> = named
+    // The rows change below.
+    let names: Vec<(Status, String, String)> =
+        rows.iter().map(|row| (row.status, row.op.clone(), row.element.clone())).collect();
+    let tried: Vec<Tried<'_>> = names
         .iter()
         .zip(&modules)
-        .filter_map(|(named, module)| {
-            named.as_ref().map(|(op, element, _)| Tried::new(op, element, module.as_ref()))
-        })
+        .filter(|((status, ..), _)| matches!(status, Status::Right | Status::Wrong))
+        .map(|((_, op, element), module)| Tried::new(op, element, module.as_ref()))
         .collect();
     let order = Order::new();
     for (row, module) in rows.iter_mut().zip(&modules) {

@@ -54,11 +54,11 @@ pub(crate) fn joined(wrong: &Tried<'_>, all: &[Tried<'_>], order: &Order) -> Opt
         0 | 1 => order.parts(wrong.op).into_iter().map(str::to_owned).collect(),
         _ => steps.clone(),
     };
-    let tried = |op: &str| all.iter().filter(move |other| other.op == op && other.element == wrong.element);
-    let is_alone = |other: &Tried<'_>| other.steps.as_ref().is_none_or(|steps| steps.len() < 2);
-    let is_wrong = |op: &String| tried(op).any(|other| other.steps.is_some() && is_alone(other));
-    let is_right = |op: &&String| tried(op).any(|other| other.steps.is_none());
-    // Comparisons and truth values are of other types than the program.
+    let has = |op: &str, is_wanted: fn(&Tried<'_>) -> bool| {
+        all.iter().any(|other| other.op == op && other.element == wrong.element && is_wanted(other))
+    };
+    let is_right = |op: &&String| has(op, |other| other.steps.is_none());
+    let is_wrong = |op: &String| has(op, |other| other.steps.as_ref().is_some_and(|steps| steps.len() < 2));
     let right: Vec<&str> = parts.iter().filter(is_right).map(String::as_str).collect();
     if right.len() < 2 || parts.iter().any(is_wrong) {
         return None;
