@@ -222,13 +222,19 @@ fn each_piece_completes(context: &Context) -> Verdict {
     let client = context.client()?;
     let manager = manager(&client)?;
     let buffer = manager.retrieve(0)?;
-    let mut waiting = None;
+    let (mut waiting, mut events) = (None, Vec::new());
     for at in 0..VALUES.len() {
         let is_last = at + 1 == VALUES.len();
-        let done = manager.write(0, &f32_bytes(&VALUES[at..=at]), 4 * at as i64, is_last)?.on_ready()?;
+        let event = manager.write(0, &f32_bytes(&VALUES[at..=at]), 4 * at as i64, is_last)?;
+        let done = event.on_ready()?;
+        events.push(event);
         // After one that hangs, the others are only sent.
-        if !is_last && waiting.is_none() && done.wait(patience()).is_none() {
-            waiting = Some(done);
+        if is_last || waiting.is_some() {
+            continue;
+        }
+        match done.wait(patience()) {
+            Some(outcome) => outcome?,
+            None => waiting = Some(done),
         }
     }
     if let Some(done) = waiting {
