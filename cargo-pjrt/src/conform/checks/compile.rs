@@ -193,6 +193,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax])
     .since(35)
     .also(&[
+        "passed/programs_of_other_constants",
         "processes/fingerprints",
         "reloaded/compiled_ahead",
         "reloaded/properties",

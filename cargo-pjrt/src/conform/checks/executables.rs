@@ -1,5 +1,7 @@
 //! Checks of several executables of one program, and of the options that they are compiled and loaded with.
 
+use std::collections::HashSet;
+
 use super::devices::{id_of, two};
 use super::entry::{Entry, check};
 use super::program_text::launch;
@@ -187,6 +189,12 @@ fn loaded_twice(context: &Context) -> Verdict {
              the plugin probably keeps something for each program that was loaded"
         ))
     })?;
+    let x = upload_four(&client, &[1.0; 4])?;
+    equal(
+        "the sum of an executable that was loaded",
+        numbers(&launch(&second, &[&x, &x], 814)?.take_output()?)?,
+        vec![2.0; 4],
+    )?;
     drop(first);
     let what = "after one of two executables that were loaded from the same bytes was destroyed, the other does not run";
     still_runs(&client, &second, 814, what)
@@ -407,11 +415,21 @@ fn default_assignment(context: &Context) -> Verdict {
             .flat_map(|replica| (0..partitions as usize).map(move |partition| (replica, partition)))
             .map(|(replica, partition)| used.devices[partition * replicas as usize + replica])
             .collect();
+        let sorted = |of: &[i64]| {
+            let mut of = of.to_vec();
+            of.sort_unstable();
+            of
+        };
+        let is_permuted = sorted(&said) == sorted(&row_major);
         ensure!(
             row_major == said,
             "PJRT_Client_DefaultDeviceAssignment for {replicas} replicas and {partitions} partitions returns {said:?} (row-major, \
-             one row per replica), but a program that is compiled without a device assignment runs on {row_major:?}; the plugin \
-             probably transposes or reorders one of them"
+             one row per replica), but a program that is compiled without a device assignment runs on {row_major:?}; {}",
+            match (said.iter().collect::<HashSet<_>>().len() < said.len(), is_permuted) {
+                (true, _) => "a device is there more than once, but runs one part of the program",
+                (false, true) => "the plugin probably transposes or reorders one of them",
+                (false, false) => "these are other devices",
+            }
         );
         compared += 1;
     }

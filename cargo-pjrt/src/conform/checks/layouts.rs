@@ -433,7 +433,7 @@ fn size(context: &Context) -> Verdict {
         let (buffer, bytes) = dense(&client, element_type, &[2, 3, 13])?;
         for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
             let layout = CopyLayout::Layout(minor_to_major(&order));
-            equal("the size of a readback with a layout", buffer.host_size(&layout)?, bytes.len())?;
+            equal("the size that a readback with a layout needs", buffer.host_size(&layout)?, bytes.len())?;
         }
     }
     Ok(())

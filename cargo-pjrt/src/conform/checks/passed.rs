@@ -3,7 +3,7 @@
 
 use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
-use super::program_text::{compiled, sums, with_main};
+use super::program_text::{compiled, launch, sums, with_main};
 use crate::conform::harness::{
     CHANGED_ARGUMENT, Context, EARLIER_PROGRAM, Finding, Verdict, add_program, compile_add, ensure, equal,
     f32_bytes, numbers, risky, upload_four,
@@ -51,6 +51,15 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("XLA's client, InitializeArgsAndCompile", "The program is a local variable, which ends when the function returns.")
     .used_by(ALL)
+    .also(&["*"]),
+    check(
+        "passed/serialized_executable",
+        "A loaded program does not use the bytes of `serialized_executable` after the call.",
+        serialized_executable,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=821 fail INTERNAL",
+    )
+    .host("XLA's client, PjRtCApiClient::LoadSerializedExecutable", "The bytes are those of its caller, who may free them when the function returns: JAX reads them from a file of its compilation cache.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["*"]),
     check(
         "passed/create_options",
@@ -372,6 +381,30 @@ fn executables_of_one_size(context: &Context) -> Verdict {
         adds(&client.deserialize(&bytes)?, &x, value, "a loaded program", cause)?;
     }
     Ok(())
+}
+
+fn serialized_executable(context: &Context) -> Verdict {
+    const OVERWRITTEN: i32 = 821;
+    const KEPT: i32 = 822;
+    let client = context.client()?;
+    let bytes = compile_add(&client)?.executable()?.serialize()?.bytes;
+    let (x, y) = (upload_four(&client, &[1.0; 4])?, upload_four(&client, &[2.0; 4])?);
+    let runs = |program: &LoadedExecutable, id| numbers(&launch(program, &[&x, &y], id)?.take_output()?);
+    let mut passed = bytes.clone();
+    let program = client.deserialize(&passed)?;
+    passed.fill(0xA5);
+    let outcome = runs(&program, OVERWRITTEN);
+    if outcome.as_ref().is_ok_and(|sum| *sum == [3.0; 4]) {
+        return Ok(());
+    }
+    let control = client.deserialize(&bytes)?;
+    equal("the sum of a loaded program", runs(&control, KEPT)?, vec![3.0; 4])?;
+    let found = outcome.map_or_else(|error| error.to_string(), |sum| format!("the sum is {sum:?}"));
+    Err(Finding::Wrong(format!(
+        "a program whose bytes the host overwrote after PJRT_Executable_DeserializeAndLoad returned does not run: {found}. It runs if \
+         the host keeps the bytes: the plugin probably keeps a pointer to `serialized_executable`, and must copy the bytes, or read \
+         them in the call"
+    )))
 }
 
 fn executable_of_another_client(context: &Context) -> Verdict {

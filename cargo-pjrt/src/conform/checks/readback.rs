@@ -9,7 +9,7 @@ use crate::conform::harness::{
     numbers, patience, refused_with, upload_four,
 };
 use crate::requirements::Profile;
-use pjrt_testing::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout};
+use pjrt_testing::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout, UNWRITTEN};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -108,6 +108,15 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer when dst_size=68 accept set event=complete",
     )
     .advice("After PJRT_Buffer_Delete, callers may only use PJRT_Buffer_IsDeleted and PJRT_Buffer_Destroy. An error finds the caller's mistake."),
+    check(
+        "readback/two_at_once",
+        "Two readbacks of one array that are in flight at once both write the elements, into arrays of their own.",
+        two_at_once,
+        "PJRT_Buffer_ToHostBuffer after PJRT_Buffer_ToHostBuffer give dst=scratch",
+    )
+    .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed: each call has an event and a destination of its own.")
+    .used_by(&Profile::ALL)
+    .also(&["*"]),
     check(
         "readback/by_many_threads",
         "Several threads can read the same array at the same time.",
@@ -382,6 +391,37 @@ fn future(context: &Context) -> Verdict {
     Expected::floats("a raw readback to a destination that is named later", &f32_bytes(&[1.0, 2.0, 3.0, 4.0]))
         .check(&read)
 }
+
+fn two_at_once(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for len in [4_usize, 300_007] {
+        let bytes = f32_bytes(&(0..len).map(|index| index as f32 + 1.0).collect::<Vec<_>>());
+        let array = HostArray::new(&bytes, ElementType::F32, &[len as i64]);
+        let array = client.upload(&array, Some(client.device()?), None)?.buffer;
+        Expected::floats("the only readback of an array", &bytes).check(&array.read()?)?;
+        for order in [[0, 1], [1, 0]] {
+            let reads = [0, 1].map(|_| array.start_read(bytes.len(), &CopyLayout::Unsaid));
+            let reads = reads.into_iter().collect::<Result<Vec<_>, _>>()?;
+            for at in order {
+                let (memory, event) = &reads[at];
+                event.wait()?;
+                let what = format!(
+                    "number {} of two readbacks of one array, both of which were called before the host waited",
+                    at + 1
+                );
+                Expected::floats(&what, &bytes)
+                    .otherwise(ONE_READBACK)
+                    .suspect(vec![UNWRITTEN; bytes.len()], ONE_READBACK)
+                    .check(&memory.bytes())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The cause of a wrong readback that begins while another one is in flight.
+const ONE_READBACK: &str = "the plugin probably keeps one readback for each array, and loses one that is called while another one is in \
+                            flight: a single one is right";
 
 fn future_waits(context: &Context) -> Verdict {
     let client = context.client()?;

@@ -3,7 +3,7 @@
 use super::entry::{Entry, check};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Expected, Finding, NEVER_COMPLETE, Verdict, array_fails_with, ensure, equal, f32_bytes,
+    Context, Expected, Finding, NEVER_COMPLETE, Verdict, array_fails_with, ensure, equal, f32_bytes, hangs,
     narrowest, numbers, patience, permutations, refused_with, reordered,
 };
 use crate::requirements::Profile;
@@ -218,6 +218,9 @@ fn pieces(context: &Context) -> Verdict {
     Ok(())
 }
 
+/// The event that the check of pieces is about.
+const PIECE: &str = "done_with_h2d_transfer of a piece that is not the last one of its array";
+
 fn each_piece_completes(context: &Context) -> Verdict {
     let client = context.client()?;
     let manager = manager(&client)?;
@@ -234,6 +237,7 @@ fn each_piece_completes(context: &Context) -> Verdict {
         }
         match done.wait(patience()) {
             Some(outcome) => outcome?,
+            None if events[at].is_ready()? => return Err(hangs(PIECE, &events[at])),
             None => waiting = Some(done),
         }
     }
@@ -244,9 +248,7 @@ fn each_piece_completes(context: &Context) -> Verdict {
             }
             None => "It is not complete after the last piece either",
         };
-        return Err(Finding::Wrong(format!(
-            "done_with_h2d_transfer of a piece that is not the last one of its array {NEVER_COMPLETE}. {cause}"
-        )));
+        return Err(Finding::Wrong(format!("{PIECE} {NEVER_COMPLETE}. {cause}")));
     }
     equal("the array", numbers(&buffer)?, VALUES.to_vec())
 }

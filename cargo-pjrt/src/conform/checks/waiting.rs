@@ -62,8 +62,17 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed.")
     .used_by(ALL),
     check(
+        "waiting/copies_wait_for_data",
+        "A copy of an array whose data the host has not provided yet waits for this data, in the same memory and on another device.",
+        copies_of_pending,
+        "PJRT_Buffer_ReadyEvent after PJRT_Buffer_CopyToMemory set event=complete",
+    )
+    .header("PJRT_Buffer_CopyToMemory", "Copies the buffer to memory `dst_memory`: the copy is ready when the elements of the buffer are there.")
+    .used_by(ALL)
+    .also(&["*"]),
+    check(
         "waiting/readback_waits_for_data",
-        "A readback, a copy and a partial readback of an array whose data the host has not provided yet wait for this data.",
+        "A readback of an array whose data the host has not provided yet waits for this data.",
         readback_of_pending,
         "PJRT_Buffer_ToHostBuffer unwaited",
     )
@@ -216,17 +225,40 @@ fn readback_of_pending(context: &Context) -> Verdict {
     ensure!(
         !early,
         "the event of PJRT_Buffer_ToHostBuffer is complete although the host has not provided the data of the array, as an alias \
-         or a transfer does later; the plugin probably does not wait for the event of the array"
+         or a transfer does later: {NOT_WAITED}"
     );
-    // A plugin may refuse to copy an array without data.
-    let copy = pending.array.copy_to_memory(client.device()?.default_memory()?);
     let _array = pending.provide(&client, &VALUES)?;
-    read_late("PJRT_Buffer_ToHostBuffer", &event, || bytes.bytes(), &VALUES)?;
-    if let Ok(copy) = copy {
+    read_late("PJRT_Buffer_ToHostBuffer", &event, || bytes.bytes(), &VALUES)
+}
+
+fn copies_of_pending(context: &Context) -> Verdict {
+    const VALUES: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
+    let client = context.client()?;
+    let here = client.device()?;
+    let elsewhere = client.addressable_devices()?.into_iter().find(|device| *device != here);
+    type Copy<'c> = Box<dyn Fn(&Buffer) -> Result<Buffer, Error> + 'c>;
+    let mut ways: Vec<(&str, Copy<'_>)> =
+        vec![("PJRT_Buffer_CopyToMemory", Box::new(|array| array.copy_to_memory(here.default_memory()?)))];
+    if let Some(device) = elsewhere {
+        ways.push(("PJRT_Buffer_CopyToDevice", Box::new(move |array| array.copy_to_device(device))));
+        let copy = move |array: &Buffer| array.copy_to_memory(device.default_memory()?);
+        ways.push(("PJRT_Buffer_CopyToMemory to another device", Box::new(copy)));
+    }
+    for (function, copy) in ways {
+        let pending = Pending::new(&client)?;
+        // A plugin may refuse to copy an array without data.
+        let Ok(copy) = copy(&pending.array) else { continue };
+        std::thread::sleep(SHORT / 2);
+        let is_early = copy.ready()?.is_ready()?;
+        let _array = pending.provide(&client, &VALUES)?;
+        ensure!(
+            !is_early,
+            "the copy of {function} is ready before the host provided the data of its source: {NOT_WAITED}"
+        );
         let copied = numbers(&copy)?;
         ensure!(
             copied == VALUES,
-            "a copy of an array whose data came after the copy began is {copied:?}; expected {VALUES:?}: {NOT_WAITED}"
+            "the copy of {function} of an array whose data came after the call is {copied:?}; expected {VALUES:?}: {NOT_WAITED}"
         );
     }
     Ok(())

@@ -1,8 +1,10 @@
 //! The comparison of an error that the host passed with what the observers of an event receive.
 
-use super::causes::{CHANGED_BY_CALLBACK, NEVER_COMPLETE, NO_CALLBACK_OF_FAILED, NOT_IN_READY_EVENT};
+use super::causes::{
+    CHANGED_BY_CALLBACK, MISSED_CALLBACKS, NEVER_COMPLETE, NO_CALLBACK_OF_FAILED, NOT_IN_READY_EVENT,
+};
 use super::context::patience;
-use super::verdict::{Finding, LOST_BY_CALLBACK, Verdict, described, kept_text};
+use super::verdict::{Finding, LOST_BY_CALLBACK, LOST_CALLBACK, Verdict, described, kept_text};
 use pjrt_testing::host::{Buffer, Code, Event, Result};
 
 /// An error of the host: its code, and a text that its message contains.
@@ -18,11 +20,17 @@ fn why_it_hangs(event: &Event) -> String {
         return NEVER_COMPLETE.to_owned();
     }
     match event.wait() {
-        Ok(()) => "is complete, but PJRT_Event_OnReady did not call its callback".to_owned(),
+        Ok(()) => format!("is complete, but its callback was not called: {}", why_of(event)),
         Err(error) => {
             format!("has the error {error}, but its callback was not called: {NO_CALLBACK_OF_FAILED}")
         }
     }
+}
+
+/// Returns why the callback of an event without an error, which is ready now, was not called.
+fn why_of(event: &Event) -> &'static str {
+    let later = event.on_ready().ok().and_then(|called| called.wait(patience() / 4));
+    if later.is_none() { MISSED_CALLBACKS } else { LOST_CALLBACK }
 }
 
 /// Returns the finding about an event, which `what` names, whose callback was not called in time.
@@ -72,8 +80,9 @@ fn wrong_of(event: &Event, error: HostError<'_>) -> Result<Option<(String, bool)
         true => String::new(),
         false => format!(" ({} received it)", right.join(", ")),
     };
+    let ended = if is_lost { "completes" } else { "failed" };
     let (name, got) = observer.map_or(("", String::new()), |(name, got)| (name, described(Some(got))));
-    Ok(Some((format!("failed, and {name} receives {got}{others}: {cause}"), is_lost)))
+    Ok(Some((format!("{ended}, and {name} receives {got}{others}: {cause}"), is_lost)))
 }
 
 /// Returns the end of a message: the error that the observers should have received.

@@ -9,8 +9,8 @@ use super::explanation::{
     name_one_fault, names_a_cause, names_its_field, names_its_function, observer, quotes,
 };
 use crate::conform::harness::{
-    CLIENT, CONVERTED, Check, DURING, INITIALIZES, LAYOUT_IGNORED, NEVER_COMPLETE, PAST_THE_END, PLANAR,
-    STALE, STRIDES_IGNORED, Status,
+    CLIENT, CONVERTED, Check, DURING, INITIALIZES, LAYOUT_IGNORED, MISSED_CALLBACKS, NEVER_COMPLETE,
+    PAST_THE_END, PLANAR, STALE, STRIDES_IGNORED, Status,
 };
 
 /// Sets [`Row::echo_of`] of each failure that another failure [explains](explains).
@@ -81,7 +81,7 @@ fn group_failures(rows: &mut [Row], checks: &[Check]) {
             (
                 echoes.len(),
                 is_pervasive(row),
-                row.message.contains(NEVER_COMPLETE),
+                [NEVER_COMPLETE, MISSED_CALLBACKS].iter().any(|text| row.message.contains(text)),
                 !row.message.contains(ALONE),
                 !is_indirect(&row.name),
                 !is_only_an_error(&row.message),

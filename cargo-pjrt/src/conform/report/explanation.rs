@@ -195,6 +195,11 @@ fn is_of_order(row: &Row) -> bool {
         .any(|text| row.message.contains(text))
 }
 
+/// Returns `true` if the first failure shows with an array whose data the host withholds what the second one concludes from times.
+fn is_controlled(cause: &Row, other: &Row) -> bool {
+    cause.message.contains(NOT_WAITED) && other.message.contains(HAZARD)
+}
+
 /// Returns `true` if a control of the check showed that the failure is not about what the check tests.
 fn is_refuted(row: &Row) -> bool {
     [NO_HAZARD, NO_FAILURE].iter().any(|control| row.message.contains(control))
@@ -203,7 +208,7 @@ fn is_refuted(row: &Row) -> bool {
 /// Returns `true` if a failure may follow from a fault that makes many values wrong.
 fn is_of_values(cause: &Row, check: &Check, other: &Row) -> bool {
     is_pervasive(cause)
-        && (!is_pervasive(other) || is_of_order(cause) && !is_of_order(other))
+        && (!is_pervasive(other) || is_of_order(cause) && !is_of_order(other) || is_controlled(cause, other))
         && other.status == Status::Wrong
         && !is_only_an_error(&other.message)
         && other.functions.iter().any(|called| called == function(check))
