@@ -254,7 +254,7 @@ impl Process {
         }
     }
 
-    /// Describes a check that made no progress, perhaps within a step. `risk` is what may have broken objects of the plugin.
+    /// Describes a check that did not end in time, counted from its last step, perhaps within a step that many checks share. `risk` is what may have broken objects of the plugin.
     fn hang(&self, timeout: Duration, within: Option<Step>, risk: Option<String>) -> String {
         let step = within.map(|step| format!(" while {}", step.name())).unwrap_or_default();
         let what = match self.reached {
@@ -263,7 +263,7 @@ impl Process {
         };
         let risk = risk.map(|why| format!("{why}, and ")).unwrap_or_default();
         format!(
-            "{risk}{what} made no progress for {:.0} s{step}{}{}; --timeout changes the limit for slow devices",
+            "{risk}{what} did not end in {:.0} s{step}{}{}; --timeout changes the limit for slow devices",
             timeout.as_secs_f64(),
             self.last_calls(),
             self.steps()

@@ -396,7 +396,8 @@ fn two_at_once(context: &Context) -> Verdict {
     let client = context.client()?;
     for len in [4_usize, 300_007] {
         let bytes = f32_bytes(&(0..len).map(|index| index as f32 + 1.0).collect::<Vec<_>>());
-        let array = HostArray::new(&bytes, ElementType::F32, &[len as i64]);
+        let dims = [len as i64];
+        let array = HostArray::new(&bytes, ElementType::F32, &dims);
         let array = client.upload(&array, Some(client.device()?), None)?.buffer;
         Expected::floats("the only readback of an array", &bytes).check(&array.read()?)?;
         for order in [[0, 1], [1, 0]] {
@@ -409,10 +410,11 @@ fn two_at_once(context: &Context) -> Verdict {
                     "number {} of two readbacks of one array, both of which were called before the host waited",
                     at + 1
                 );
+                let read = memory.bytes();
                 Expected::floats(&what, &bytes)
                     .otherwise(ONE_READBACK)
                     .suspect(vec![UNWRITTEN; bytes.len()], ONE_READBACK)
-                    .check(&memory.bytes())?;
+                    .check(&read)?;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::devices::id_of;
 use super::samples::{Shaped, for_each_sample};
-use crate::conform::harness::{Check, Context, Finding, Source, Verdict, equal};
+use crate::conform::harness::{Check, Context, Finding, READBACK_SIZE, Source, Verdict, equal};
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Code, CopyLayout, Device, Error};
 
@@ -116,7 +116,10 @@ impl Property {
         if got == expected {
             return Ok(());
         }
-        let function = self.function;
+        let function = match self.name {
+            "size_of_a_readback" => format!("{READBACK_SIZE} by {}", self.function),
+            _ => self.function.to_owned(),
+        };
         Err(Finding::Wrong(format!("{function} of {what}, {sample}, is {got}; expected {expected}")))
     }
 

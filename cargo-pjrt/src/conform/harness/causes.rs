@@ -113,6 +113,10 @@ pub(crate) const WRONG_DEFAULT: &str = "is not among the device's memories";
 pub(crate) const NO_CALLBACK_OF_FAILED: &str =
     "PJRT_Event_OnReady probably calls the callbacks only of events that complete without an error";
 
+/// The words about what the host passed to a call and the plugin uses later, for which a check has a control.
+pub(crate) const AFTER_THE_CALL: &str =
+    "after the call in which the host passed it, when the host has overwritten it";
+
 /// The words about an event for which whoever waits hangs.
 pub(crate) const NEVER_COMPLETE: &str = "is never complete, so that whoever waits for it hangs";
 

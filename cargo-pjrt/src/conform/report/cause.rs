@@ -9,8 +9,8 @@ use super::explanation::{
     name_one_fault, names_a_cause, names_its_field, names_its_function, observer, quotes,
 };
 use crate::conform::harness::{
-    CLIENT, CONVERTED, Check, DURING, INITIALIZES, LAYOUT_IGNORED, MISSED_CALLBACKS, NEVER_COMPLETE,
-    PAST_THE_END, PLANAR, STALE, STRIDES_IGNORED, Status,
+    AFTER_THE_CALL, CLIENT, CONVERTED, Check, DURING, INITIALIZES, LAYOUT_IGNORED, MISSED_CALLBACKS,
+    NEVER_COMPLETE, PAST_THE_END, PLANAR, STALE, STRIDES_IGNORED, Status,
 };
 
 /// Sets [`Row::echo_of`] of each failure that another failure [explains](explains).
@@ -146,7 +146,7 @@ fn led_by_an_exact_one(rows: &[Row], (cause, mut echoes): (usize, Vec<usize>)) -
 }
 
 /// Phrases of messages that name a fault more exactly than the other messages about the same fault.
-const EXACT: &[&str] = &[CONVERTED, STRIDES_IGNORED, LAYOUT_IGNORED, PLANAR];
+const EXACT: &[&str] = &[CONVERTED, STRIDES_IGNORED, LAYOUT_IGNORED, PLANAR, AFTER_THE_CALL];
 
 /// Returns the failures of which no other one in the list is the cause, in the order in which a report lists them: those that
 /// every check depends on, then those whose messages say most, and of these the ones that explain most others.

@@ -179,6 +179,7 @@ const PERVASIVE: &[&str] = &[
     SAME_ARRAY_TWICE,
     OVERWRITTEN_OUTPUT,
     WRONG_DEFAULT,
+    MISSED_CALLBACKS,
 ];
 
 /// Returns `true` if the message of a failure names a fault that makes many values wrong.
