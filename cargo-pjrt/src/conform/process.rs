@@ -254,7 +254,8 @@ impl Process {
         }
     }
 
-    /// Describes a check that did not end in time, counted from its last step, perhaps within a step that many checks share. `risk` is what may have broken objects of the plugin.
+    /// Describes a check that did not end in time, counted from its last step, perhaps within a step that many checks share. `risk` is
+    /// what may have broken objects of the plugin.
     fn hang(&self, timeout: Duration, within: Option<Step>, risk: Option<String>) -> String {
         let step = within.map(|step| format!(" while {}", step.name())).unwrap_or_default();
         let what = match self.reached {

@@ -84,7 +84,8 @@ const ENDS: [End; 3] = [
 ];
 
 /// The cause of an array that changes when another one ends.
-const SHARED: &str = "the plugin probably lets both share one object, ends one together with the other, or frees memory that the other needs";
+const SHARED: &str = "the plugin probably lets both share one object, ends one together with the other, or frees memory that the \
+                      other needs";
 
 /// Checks that an array is as before, after something happened to another one.
 fn stays(array: &Buffer, values: &[f32; 4], what: &str, after: &str, cause: &str) -> Verdict {

@@ -65,7 +65,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "waiting/copies_wait_for_data",
         "A copy of an array whose data the host has not provided yet waits for this data, in the same memory and on another device.",
         copies_of_pending,
-        "PJRT_Buffer_ReadyEvent after PJRT_Buffer_CopyToMemory set event=complete",
+        "PJRT_Buffer_ReadyEvent since PJRT_Buffer_CopyToMemory set event=complete",
     )
     .header("PJRT_Buffer_CopyToMemory", "Copies the buffer to memory `dst_memory`: the copy is ready when the elements of the buffer are there.")
     .used_by(ALL)

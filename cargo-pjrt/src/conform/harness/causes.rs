@@ -90,7 +90,8 @@ pub(crate) const FREED_IN_USE: &str =
     "frees the memory of an array although an operation in another queue still";
 
 /// The sentence about callbacks that receive another error than the other observers of the event.
-pub(crate) const CHANGED_BY_CALLBACK: &str = "the plugin probably makes a new error for the callback of PJRT_Event_OnReady, without the code or the message of the event's";
+pub(crate) const CHANGED_BY_CALLBACK: &str = "the plugin probably makes a new error for the callback of PJRT_Event_OnReady, without the code \
+                                              or the message of the event's";
 
 /// The sentence about the ready events of arrays in error.
 pub(crate) const NOT_IN_READY_EVENT: &str =
@@ -104,7 +105,8 @@ pub(crate) const ENDS_WITH_ANOTHER: &str = "the plugin probably returned one obj
 pub(crate) const SAME_ARRAY_TWICE: &str = "an execution with one array as both arguments";
 
 /// The sentence about an output that changes with a later run, which many checks notice.
-pub(crate) const OVERWRITTEN_OUTPUT: &str = "a later execution probably writes its output into the memory of this one: each execution creates outputs of its own";
+pub(crate) const OVERWRITTEN_OUTPUT: &str = "a later execution probably writes its output into the memory of this one: each execution \
+                                             creates outputs of its own";
 
 /// The words about a default memory of another device, which many checks notice.
 pub(crate) const WRONG_DEFAULT: &str = "is not among the device's memories";

@@ -47,7 +47,8 @@ pub(crate) const PLANAR: &str = "all real parts come before all imaginary parts;
 /// The causes of elements that are in the order in which they would be without strides or without a layout.
 pub(crate) const STRIDES_IGNORED: &str = "the strides were ignored: the plugin copied a dense array";
 pub(crate) const LAYOUT_IGNORED: &str = "the layout was ignored: the elements are row-major";
-pub(crate) const ORDER_IGNORED: &str = "the strides were ignored or the layout was ignored, or they apply to the wrong dimensions, or to an array that has none";
+pub(crate) const ORDER_IGNORED: &str = "the strides were ignored or the layout was ignored, or they apply to the wrong dimensions, or to an \
+                                        array that has none";
 
 /// Reads an array, and checks the bytes. If they are wrong, and right a moment later, the message says so.
 pub(crate) fn check_array(array: &Buffer, check: impl Fn(&[u8]) -> Verdict) -> Verdict {

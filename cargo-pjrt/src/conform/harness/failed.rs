@@ -56,23 +56,8 @@ fn wrong_of(event: &Event, error: HostError<'_>) -> Result<Option<(String, bool)
     if is_right.iter().all(|right| *right) {
         return Ok(None);
     }
-    let kept = observed.iter().find_map(|(_, got)| kept_text(&got.as_ref().err()?.message));
     let is_lost = observed.iter().all(|(_, got)| got.is_ok());
-    let cause = match is_right {
-        _ if kept.is_some() => kept.unwrap_or_default(),
-        _ if is_lost => {
-            "no observer receives the error, which the plugin probably loses before it completes the event"
-        }
-        [false, true, true, false, true] if called.is_ok() => LOST_BY_CALLBACK,
-        [false, true, true, false, true] => CHANGED_BY_CALLBACK,
-        [false, false, false, false, false] => {
-            "the plugin probably replaces the code, or cuts the message, before it completes the event"
-        }
-        [true, false, ..] => {
-            "the plugin probably hands its only error object to the first observer; each one receives an error of its own"
-        }
-        _ => "the plugin probably drops or replaces the error for this observer",
-    };
+    let cause = cause_of(&observed, is_right);
     let observer = observed.iter().zip(is_right).find(|(_, right)| !right).map(|(observed, _)| *observed);
     let right: Vec<&str> =
         observed.iter().zip(is_right).filter(|(_, right)| *right).map(|((name, _), _)| *name).collect();
@@ -83,6 +68,28 @@ fn wrong_of(event: &Event, error: HostError<'_>) -> Result<Option<(String, bool)
     let ended = if is_lost { "completes" } else { "failed" };
     let (name, got) = observer.map_or(("", String::new()), |(name, got)| (name, described(Some(got))));
     Ok(Some((format!("{ended}, and {name} receives {got}{others}: {cause}"), is_lost)))
+}
+
+/// Returns the probable cause of an error that some observers do not receive: a callback, PJRT_Event_Await, PJRT_Event_Error, a second
+/// callback and a second PJRT_Event_Await, in this order.
+fn cause_of(observed: &[(&str, &Result<()>); 5], is_right: [bool; 5]) -> &'static str {
+    let kept = observed.iter().find_map(|(_, got)| kept_text(&got.as_ref().err()?.message));
+    let lost = observed.map(|(_, got)| got.is_ok());
+    match is_right {
+        _ if kept.is_some() => kept.unwrap_or_default(),
+        _ if lost == [true; 5] => {
+            "no observer receives the error, which the plugin probably loses before it completes the event"
+        }
+        [false, true, true, false, true] if lost[0] => LOST_BY_CALLBACK,
+        [false, true, true, false, true] => CHANGED_BY_CALLBACK,
+        [false, false, false, false, false] => {
+            "the plugin probably replaces the code, or cuts the message, before it completes the event"
+        }
+        [true, false, ..] => {
+            "the plugin probably hands its only error object to the first observer; each one receives an error of its own"
+        }
+        _ => "the plugin probably drops or replaces the error for this observer",
+    }
 }
 
 /// Returns the end of a message: the error that the observers should have received.
