@@ -89,7 +89,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "readback/not_written_after_its_event",
         "When the event of a readback or of a raw copy is complete, the plugin does not write to the host's memory any more, not even the same bytes.",
         not_written_later,
-        "PJRT_Buffer_ToHostBuffer when dst_size=4396 written_again 30",
+        "PJRT_Buffer_ToHostBuffer when dst_size=4396 written_again 20",
     )
     .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed: the host frees or reuses the memory then.")
     .needed_by(ALL),
