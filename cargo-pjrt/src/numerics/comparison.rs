@@ -65,10 +65,6 @@ pub(super) fn compare(
     found: &Array,
     tolerance: &Tolerance,
 ) -> Comparison {
-    let shape = |array: &Array| {
-        let dims: String = array.dims.iter().map(|dim| format!("{dim}x")).collect();
-        format!("tensor<{dims}{}>", array.element_type.stablehlo_name())
-    };
     let whole = |expected: String, found: String| {
         let (wrong, total, position, largest) = (0, 0, Vec::new(), None);
         let tolerance = "the result must have the type that the program states".to_owned();
@@ -125,6 +121,12 @@ pub(super) fn compare(
         pattern: pattern(expected, found, &wrong),
     });
     Comparison { largest, fault }
+}
+
+/// Returns the type of an array as StableHLO writes it.
+fn shape(array: &Array) -> String {
+    let dims: String = array.dims.iter().map(|dim| format!("{dim}x")).collect();
+    format!("tensor<{dims}{}>", array.element_type.stablehlo_name())
 }
 
 /// Formats an element, with its bits if these were compared.

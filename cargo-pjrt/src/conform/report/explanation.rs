@@ -53,17 +53,6 @@ use pjrt_testing::host::ElementType;
 /// * the second is the scenario of a host, which called the function that the first one is about.
 pub(super) fn explains(rows: &[Row], table: &Table<'_>, cause: &Row, other: &Row) -> bool {
     let check = table.check(&cause.name);
-    // The message of a crash says something about the plugin only if it names the last function. A message that
-    // quotes another one also says why.
-    let same = cause.status == other.status
-        && (cause.message == other.message
-            || is_only_an_error(&cause.message)
-                && without_addresses(&cause.message) == without_addresses(&other.message)
-            || quotes(&cause.message, &other.message)
-            || repeats(&other.message, &cause.message))
-        && !cause.message.is_empty()
-        && (cause.status == Status::Wrong || !cause.functions.is_empty())
-        || ended_in(cause).is_some_and(|call| ended_in(other) == Some(call));
     let breaks = |check: &Check| {
         let counts = |pattern: &&&str| !pattern.ends_with('*') || mostly_failed(rows, pattern);
         check.also.iter().filter(counts).any(|pattern| matches(pattern, &other.name))
@@ -72,14 +61,6 @@ pub(super) fn explains(rows: &[Row], table: &Table<'_>, cause: &Row, other: &Row
         is_scenario(&other.name)
             && !is_scenario(&check.name)
             && other.functions.iter().any(|called| called == function(check))
-    };
-    let is_corrupt = |check: &Check| {
-        let uses_it = || {
-            is_of_an_error(&other.message) && other.functions.iter().any(|called| called == function(check))
-        };
-        cause.message.contains(ENDS_WITH_ANOTHER)
-            && (matches!(other.status, Status::Crashed | Status::TimedOut)
-                || other.status == Status::Wrong && uses_it())
     };
     let is_stale = is_stale(cause, other);
     let is_lost = is_lost(cause, other);
@@ -95,9 +76,11 @@ pub(super) fn explains(rows: &[Row], table: &Table<'_>, cause: &Row, other: &Row
         is_indirect(&cause.name) && !is_indirect(&other.name) && !other.message.contains(ALONE);
     // One function that hangs makes many checks hang, each of which would fail for this reason alone.
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
-    same || is_stale
-        || check.is_some_and(is_corrupt)
-        || check.is_some_and(|check| is_in_another_order(cause, check, other))
+    say_the_same(cause, other)
+        || is_stale
+        || check.is_some_and(|check| {
+            is_corrupted(cause, check, other) || is_in_another_order(cause, check, other)
+        })
         || breaks_the_interface(&cause.message) && other.message.contains(&cause.message)
         || check.is_some_and(|check| is_of_values(cause, check, other))
         || cause.message.contains(ONE_MESSAGE) && is_of_messages(other)
@@ -120,6 +103,34 @@ pub(super) fn explains(rows: &[Row], table: &Table<'_>, cause: &Row, other: &Row
         || !(is_less_certain && other.message.to_lowercase().contains("probabl"))
             && check.is_some_and(|check| breaks(check) || calls(check))
         || check.is_some_and(is_found_again)
+}
+
+/// Returns `true` if both failures have the same message, or that of the second repeats or is an error that the first one explains.
+fn say_the_same(cause: &Row, other: &Row) -> bool {
+    // The message of a crash says something about the plugin only if it names the last function. A message that
+    // quotes another one also says why.
+    let is_same_error = || {
+        is_only_an_error(&cause.message)
+            && without_addresses(&cause.message) == without_addresses(&other.message)
+    };
+    cause.status == other.status
+        && (cause.message == other.message
+            || is_same_error()
+            || quotes(&cause.message, &other.message)
+            || repeats(&other.message, &cause.message))
+        && !cause.message.is_empty()
+        && (cause.status == Status::Wrong || !cause.functions.is_empty())
+        || ended_in(cause).is_some_and(|call| ended_in(other) == Some(call))
+}
+
+/// Returns `true` if the message of a failure says that an object ends with another one, and the other check crashed, hung or had
+/// an error in the function that the first one is about.
+fn is_corrupted(cause: &Row, check: &Check, other: &Row) -> bool {
+    let uses_it =
+        || is_of_an_error(&other.message) && other.functions.iter().any(|called| called == function(check));
+    cause.message.contains(ENDS_WITH_ANOTHER)
+        && (matches!(other.status, Status::Crashed | Status::TimedOut)
+            || other.status == Status::Wrong && uses_it())
 }
 
 /// The table of checks, by their names, and the number of checks that are about each function.
