@@ -47,6 +47,26 @@ pub(crate) fn reordered(bytes: &[u8], size: usize, dims: &[i64], order: &[usize]
     elements_at(bytes, &offsets, size)
 }
 
+/// Returns the order of the dimensions in which the expected elements of an array of more than one dimension are the found ones, or
+/// whose inverse is such an order; `true` stands for the inverse.
+pub(crate) fn order_of<T: PartialEq>(
+    dims: &[i64],
+    expected: &[T],
+    found: &[T],
+) -> Option<(Vec<usize>, bool)> {
+    let reads = |at: &[usize], from: &[T], to: &[T]| {
+        from.len() == to.len() && at.iter().zip(to).all(|(at, to)| from.get(*at) == Some(to))
+    };
+    permutations(dims.len()).into_iter().find_map(|order| {
+        let at = reading_order(dims, &order);
+        match () {
+            () if reads(&at, expected, found) => Some((order, false)),
+            () if reads(&at, found, expected) => Some((order, true)),
+            () => None,
+        }
+    })
+}
+
 /// Returns the orders of some dimensions, except the original one.
 pub(crate) fn permutations(rank: usize) -> Vec<Vec<usize>> {
     const MOST: usize = 5;

@@ -88,7 +88,7 @@ pub struct Fault {
     pub largest: Option<Measure>,
     /// The tolerance and its reason.
     pub tolerance: String,
-    /// How the wrong elements follow from the expected ones, if that is simple.
+    /// The relation of the wrong elements to the expected ones, if it is a simple one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }

@@ -1,6 +1,6 @@
 //! The relation of a wrong result to the expected one.
 
-use crate::array::strided::{permutations, reading_order};
+use crate::array::strided::order_of;
 use crate::array::{Array, element_text, number, position};
 
 /// The fewest different elements from which a relation is seen.
@@ -23,15 +23,9 @@ fn order(expected: &Array, found: &Array) -> Option<String> {
     if expected_elements.len() >= LEAST && is_reversed {
         return Some("the elements are in the opposite order".to_owned());
     }
-    permutations(expected.dims.len()).into_iter().find_map(|order| {
-        let at = reading_order(&expected.dims, &order);
-        let reads = |from: &[&[u8]], to: &[&[u8]]| at.iter().zip(to).all(|(at, to)| from.get(*at) == Some(to));
-        let is_moved =
-            reads(&expected_elements, &found_elements) || reads(&found_elements, &expected_elements);
-        is_moved.then(|| {
-            format!("the elements are the expected ones in the order of the dimensions {order:?}, or of its inverse")
-        })
-    })
+    let (order, is_inverse) = order_of(&expected.dims, &expected_elements, &found_elements)?;
+    let of = if is_inverse { "the inverse of the order" } else { "the order" };
+    Some(format!("the elements are the expected ones in {of} of the dimensions {order:?}"))
 }
 
 /// Recognizes wrong elements that are zero, the negative or the reciprocal of the expected ones, or one value.
@@ -115,8 +109,8 @@ mod tests {
         let expected = [1.0, 2.0, 4.0, -8.0, 16.0, 0.5];
         let cases: [([f32; 6], &str); 8] = [
             ([0.5, 16.0, -8.0, 4.0, 2.0, 1.0], "opposite order"),
-            ([1.0, -8.0, 2.0, 16.0, 4.0, 0.5], "order of the dimensions [1, 0]"),
-            ([1.0, 4.0, 16.0, 2.0, -8.0, 0.5], "order of the dimensions [1, 0]"),
+            ([1.0, -8.0, 2.0, 16.0, 4.0, 0.5], "in the order of the dimensions [1, 0]"),
+            ([1.0, 4.0, 16.0, 2.0, -8.0, 0.5], "in the inverse of the order of the dimensions [1, 0]"),
             ([-1.0, -2.0, -4.0, 8.0, -16.0, -0.5], "the negative"),
             ([1.0, 0.5, 0.25, -0.125, 0.0625, 2.0], "the reciprocal"),
             ([1.0, 2.0, 4.0, 0.0, 0.0, 0.0], "are zero"),

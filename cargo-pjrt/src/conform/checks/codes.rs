@@ -133,8 +133,8 @@ fn of_events(context: &Context) -> Verdict {
         let got = early.wait(patience());
         ensure!(
             matches!(&got, Some(Err(got)) if got.code == error.0 && got.message.contains(error.1)),
-            "the callback that was registered before PJRT_Event_Set receives {}; observers that come after it receive the host's error \
-             {}. The plugin probably keeps no error for callbacks that wait",
+            "the callback that was registered before PJRT_Event_Set receives {}; observers that come after it receive the host's \
+             error {}. The plugin probably keeps no error for callbacks that wait",
             described(got.as_ref()),
             error.0
         );

@@ -8,8 +8,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::{Gate, Pending, in_error};
 use crate::conform::harness::{
     Context, ENDS_WITH_ANOTHER, Finding, LOST_BY_CALLBACK, LOST_CALLBACK, MISSED_CALLBACKS, NEVER_COMPLETE,
-    Verdict, any_error, compile_add, described, ensure, equal, event_fails_with, fails_with, hangs, numbers,
-    overwrite_freed, patience, risky, upload_four,
+    NO_CALLBACK_OF_FAILED, Verdict, any_error, compile_add, described, ensure, equal, event_fails_with,
+    fails_with, hangs, numbers, overwrite_freed, patience, risky, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, Code, ElementType, Error, Event, Outcome};
@@ -390,7 +390,9 @@ fn created_callbacks(context: &Context) -> Verdict {
         let event = Event::create(context.plugin)?;
         let outcomes = registered(&event, "an event that the host has not completed")?;
         event.set(code, message)?;
-        called_once("of an event that the host completed", &outcomes, LOST_CALLBACK)?;
+        // The event without an error comes first.
+        let cause = if code == Code::OK { LOST_CALLBACK } else { NO_CALLBACK_OF_FAILED };
+        called_once("of an event that the host completed", &outcomes, cause)?;
         for outcome in &outcomes {
             let error = outcome.wait(patience()).and_then(std::result::Result::err);
             equal("the code that a callback received", error.map_or(Code::OK, |error| error.code), code)?;
@@ -568,8 +570,8 @@ fn failed_is_ready(context: &Context) -> Verdict {
     event.set(Code::ABORTED, "given up")?;
     ensure!(
         event.is_ready()?,
-        "PJRT_Event_IsReady is false for an event that the host completed with an error: the plugin probably takes only events without \
-         an error for ready"
+        "PJRT_Event_IsReady is false for an event that the host completed with an error: the plugin probably takes only events \
+         without an error for ready"
     );
     Ok(())
 }
@@ -658,10 +660,13 @@ fn own_events(context: &Context) -> Verdict {
         one_by_one(&client, "an array whose data comes later", array, Some(gate))?;
     }
     match in_error(&client, (Code::DATA_LOSS, "all gone")) {
-        Ok(array) => one_by_one(&client, "an array in error", array, None),
+        Ok(array) => one_by_one(&client, IN_ERROR, array, None),
         Err(_) => Ok(()),
     }
 }
+
+/// The array whose events fail, in messages.
+const IN_ERROR: &str = "an array in error";
 
 /// Destroys two ready events of an array, one after the other, and uses the second one and a third one in between. Equal pointers
 /// are no error, because the plugin may count the owners of an event, or return one that it never frees.
@@ -704,7 +709,7 @@ fn one_by_one(client: &Client, what: &str, array: Buffer, gate: Option<Gate>) ->
         }
         match outcome {
             // Other checks compare the error.
-            Err(_) if what == "an array in error" => Ok(()),
+            Err(_) if what == IN_ERROR => Ok(()),
             Err(error) => Err(wrong(&format!("A third event failed: {error}"))),
             Ok(()) => Ok(()),
         }

@@ -157,8 +157,8 @@ fn two_references(context: &Context) -> Verdict {
     let (first, second) = (loaded.executable()?, loaded.executable()?);
     let name = second.name()?;
     let why = format!(
-        "two calls of PJRT_LoadedExecutable_GetExecutable for one program returned an executable each, and the host destroyed one: \
-         {ENDS_WITH_ANOTHER}"
+        "two calls of PJRT_LoadedExecutable_GetExecutable for one program returned an executable each, and the host destroyed \
+         one: {ENDS_WITH_ANOTHER}"
     );
     risky(&why, || {
         drop(first);
@@ -289,6 +289,10 @@ fn overridden_portable(context: &Context) -> Verdict {
     let [first, second] = two(&client)?;
     let portable = CompileOptions { portable: true, ..CompileOptions::default() };
     let bytes = serialized(&client, "portable", &[id_of(first)?])?;
+    // A program that does not run with the options in its bytes either has another fault.
+    let x = upload_to(&client, &[1.0; 4], first)?.buffer;
+    let output = launch(&client.deserialize(&bytes)?, &[&x, &x], 815)?.take_output()?;
+    equal("the sum of a program that was loaded with its own options", numbers(&output)?, vec![2.0; 4])?;
     let loaded = client.deserialize_with(&bytes, &portable.encode())?;
     for device in [second, first] {
         let x = upload_to(&client, &[1.0; 4], device)?.buffer;
@@ -415,18 +419,14 @@ fn default_assignment(context: &Context) -> Verdict {
             .flat_map(|replica| (0..partitions as usize).map(move |partition| (replica, partition)))
             .map(|(replica, partition)| used.devices[partition * replicas as usize + replica])
             .collect();
-        let sorted = |of: &[i64]| {
-            let mut of = of.to_vec();
-            of.sort_unstable();
-            of
-        };
-        let is_permuted = sorted(&said) == sorted(&row_major);
+        let set = |of: &[i64]| of.iter().copied().collect::<HashSet<_>>();
         ensure!(
             row_major == said,
             "PJRT_Client_DefaultDeviceAssignment for {replicas} replicas and {partitions} partitions returns {said:?} (row-major, \
              one row per replica), but a program that is compiled without a device assignment runs on {row_major:?}; {}",
-            match (said.iter().collect::<HashSet<_>>().len() < said.len(), is_permuted) {
-                (true, _) => "a device is there more than once, but runs one part of the program",
+            match (set(&said).len() < said.len(), set(&said) == set(&row_major)) {
+                (true, _) =>
+                    "a device is in the assignment more than once; each runs one part of the program",
                 (false, true) => "the plugin probably transposes or reorders one of them",
                 (false, false) => "these are other devices",
             }

@@ -137,8 +137,8 @@ fn arrays(context: &Context) -> Verdict {
                 }
                 ensure!(
                     keeps(&array)?,
-                    "{sample} is deleted, or has other elements, after {first} and then {second} was called with it, and not after \
-                     either of them alone. {second} probably changes or deletes the array when it is called after {first}"
+                    "{sample} is deleted, or has other elements, after {first} and then {second} was called with it, and not \
+                     after either of them alone. {second} probably changes or deletes the array when it is called after {first}"
                 );
             }
         }

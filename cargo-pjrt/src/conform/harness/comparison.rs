@@ -7,7 +7,7 @@ use super::conversion::conversion;
 use super::verdict::{Finding, Verdict, count_of};
 use crate::array::element_text;
 use crate::array::float_format::{FloatFormat, FloatKind};
-use crate::array::strided::{permutations, reading_order};
+use crate::array::strided::order_of;
 use pjrt_testing::host::{Buffer, ElementType, OVERWRITTEN, UNWRITTEN};
 
 /// An array that a check expects to read.
@@ -260,23 +260,16 @@ impl<'a> Expected<'a> {
 
     /// Recognizes elements in the order of other dimensions, and row-major ones that were taken for elements in such an order.
     fn order(&self, got: &[&[u8]], expected: &[&[u8]]) -> Option<String> {
-        if got.len() != expected.len() {
-            return None;
-        }
-        permutations(self.dims.len()).into_iter().find_map(|order| {
-            let name = match order.iter().rev().is_sorted() {
-                true => format!("{order:?}, which is column-major"),
-                false => format!("{order:?}"),
-            };
-            let at = reading_order(self.dims, &order);
-            if at.iter().zip(got).all(|(at, got)| expected.get(*at) == Some(got)) {
-                return Some(format!("the elements are in the order of the dimensions {name}: {ORDER_IGNORED}"));
-            }
-            at.iter().zip(expected).all(|(at, expected)| got.get(*at) == Some(expected)).then(|| {
-                format!(
-                    "the elements were converted from the order of the dimensions {name}, in which they were not: {ORDER_IGNORED}"
-                )
-            })
+        let (order, is_inverse) = order_of(self.dims, expected, got)?;
+        let column_major = if order.iter().rev().is_sorted() { ", which is column-major" } else { "" };
+        Some(match is_inverse {
+            false => format!(
+                "the elements are in the order of the dimensions {order:?}{column_major}: {ORDER_IGNORED}"
+            ),
+            true => format!(
+                "the elements were converted from the order of the dimensions {order:?}{column_major}, in which they were not: \
+                 {ORDER_IGNORED}"
+            ),
         })
     }
 
