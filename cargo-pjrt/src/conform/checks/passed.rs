@@ -135,7 +135,7 @@ fn kept(context: &Context, what: &str, work: impl Fn() -> Verdict) -> Verdict {
     match risky(&why, &work) {
         Err(Finding::Wrong(found)) => match keep_passed(work) {
             Err(Finding::Wrong(found)) => Err(Finding::Wrong(found)),
-            _ => Err(Finding::Wrong(format!("{found}. Probably, {why}"))),
+            _ => Err(Finding::Wrong(format!("{found}; probably, {why}"))),
         },
         verdict => verdict,
     }
