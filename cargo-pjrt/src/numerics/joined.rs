@@ -59,6 +59,10 @@ pub(crate) fn joined(wrong: &Tried<'_>, all: &[Tried<'_>], order: &Order) -> Opt
     };
     let is_right = |op: &&String| has(op, |other| other.steps.is_none());
     let is_wrong = |op: &String| has(op, |other| other.steps.as_ref().is_some_and(|steps| steps.len() < 2));
+    // An operation that is right in another program of its own is wrong for some numbers only.
+    if steps.len() < 2 && has(wrong.op, |other| other.steps.is_none()) {
+        return None;
+    }
     let right: Vec<&str> = parts.iter().filter(is_right).map(String::as_str).collect();
     if right.len() < 2 || parts.iter().any(is_wrong) {
         return None;
@@ -69,4 +73,37 @@ pub(crate) fn joined(wrong: &Tried<'_>, all: &[Tried<'_>], order: &Order) -> Opt
          intermediate array too early",
         right.join(", ")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried<'t>(op: &'t str, wrong: Option<&[&str]>) -> Tried<'t> {
+        let steps = wrong.map(|steps| steps.iter().map(|step| (*step).to_owned()).collect());
+        Tried { op, element: "f32", steps }
+    }
+
+    #[test]
+    fn a_program_is_joined_wrongly_only_if_its_operations_are_right_alone() {
+        let order = Order::new();
+        let joins = |all: &[Tried<'_>]| joined(&all[0], all, &order).is_some();
+        let both: &[&str] = &["negate", "subtract"];
+        let wrong = || tried("subtract", Some(both));
+        assert!(joins(&[wrong(), tried("subtract", None), tried("negate", None)]));
+        assert!(!joins(&[wrong(), tried("subtract", None), tried("negate", Some(&["negate"]))]));
+        assert!(!joins(&[wrong(), tried("subtract", None)]), "nothing is known of negate");
+    }
+
+    #[test]
+    fn an_operation_that_is_wrong_for_some_numbers_is_not_joined() {
+        let order = Order::new();
+        let parts = || ["exponential", "log"].map(|op| tried(op, None));
+        let all = |more: Option<Tried<'static>>| {
+            std::iter::once(tried("sqrt", Some(&["sqrt"]))).chain(parts()).chain(more).collect::<Vec<_>>()
+        };
+        let joins = |all: Vec<Tried<'_>>| joined(&all[0], &all, &order).is_some();
+        assert!(joins(all(None)));
+        assert!(!joins(all(Some(tried("sqrt", None)))));
+    }
 }
