@@ -3,7 +3,7 @@
 use super::agreement::same;
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Context, Finding, Identity, SUM, Verdict, ask_another, compile_and_keep_add, ensure,
+    Context, Finding, Identity, SUM, Verdict, ask_another, compile_and_keep_add, ensure, run_serialized,
 };
 use crate::process::Scratch;
 use crate::requirements::Profile;
@@ -73,6 +73,9 @@ fn both(context: &Context) -> Result<Both, Finding> {
             return Ok(Both { here, there: ask_another(context, None)?.identity, output });
         }
     };
+    if let Err(finding) = used_here(context, serialized.bytes.clone()) {
+        return Ok(Both { here, there: ask_another(context, None)?.identity, output: Err(finding) });
+    }
     let scratch = Scratch::new("processes").map_err(Finding::NotApplicable)?;
     let path = scratch.folder("executable").map_err(Finding::NotApplicable)?.join("serialized");
     std::fs::write(&path, &serialized.bytes)
@@ -85,6 +88,21 @@ fn both(context: &Context) -> Result<Both, Finding> {
         ))
     });
     Ok(Both { here, there: there.identity, output })
+}
+
+/// Uses the executable in the first process, with another client: what fails here too does not depend on the process.
+fn used_here(context: &Context, bytes: Vec<u8>) -> Verdict {
+    let client = context.client()?;
+    let used = run_serialized(&client, bytes).map_err(Finding::from).and_then(|sum| {
+        ensure!(sum == SUM, "it returns {sum:?}; expected {SUM:?}");
+        Ok(())
+    });
+    used.map_err(|finding| match finding {
+        Finding::Wrong(error) => Finding::Wrong(format!(
+            "an executable that another client of the same process serialized cannot be used: {error}"
+        )),
+        finding => finding,
+    })
 }
 
 fn load_an_executable(context: &Context) -> Verdict {

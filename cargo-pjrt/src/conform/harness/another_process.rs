@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::context::{Context, patience};
 use super::fixtures::{compile_add, numbers, upload_four};
+use super::heap::overwrite_freed;
 use super::verdict::Finding;
 use crate::process::child::{self, Prints, Received, Worker};
 use pjrt_testing::host::{Client, CreateOption, Error, ExecuteOptions, LoadedExecutable, Plugin};
@@ -92,15 +93,20 @@ fn see(options: &AnotherOptions) -> Result<Seen, String> {
     let mut output = Err("there is no executable".to_owned());
     if let Some(path) = &options.executable {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        at("loading the executable");
-        let loaded = client.deserialize(&bytes);
-        at("running the executable");
-        let sum = loaded.and_then(|program| sum(&client, &program));
-        output = sum.map_err(|error| error.to_string());
+        at("loading and running the executable");
+        output = run_serialized(&client, bytes).map_err(|error| error.to_string());
     }
     at("describing the plugin");
     let identity = Identity::of(&client).map_err(|error| error.to_string())?;
     Ok(Seen { identity, output })
+}
+
+/// Loads the serialized program that adds, frees the bytes, and runs it.
+pub(crate) fn run_serialized(client: &Client, bytes: Vec<u8>) -> Result<Vec<f32>, Error> {
+    let program = client.deserialize(&bytes);
+    drop(bytes);
+    let _memory = overwrite_freed();
+    sum(client, &program?)
 }
 
 /// Runs the program that adds.

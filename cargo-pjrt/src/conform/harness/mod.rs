@@ -20,7 +20,7 @@ mod verdict;
 
 pub(crate) use crate::array::strided::{dense_strides, elements_at, offsets, permutations, reordered};
 pub use another_process::{AnotherOptions, another_process};
-pub(crate) use another_process::{Identity, SUM, ask_another};
+pub(crate) use another_process::{Identity, SUM, ask_another, run_serialized};
 pub(crate) use causes::{
     AFTER_THE_CALL, BYTES_COME_LATER, CHANGED_ARGUMENT, CHANGED_BY_CALLBACK, CHANGES_WITH_RUNS,
     COMPLETE_FROM_THE_START, DURING, EARLIER_ARGUMENT, EARLIER_PROGRAM, ENDS_WITH_ANOTHER, FREED_IN_USE,
