@@ -188,7 +188,7 @@ const OF_USED_CLIENTS: &[(&str, &str)] = &[
 ];
 
 /// The checks that do not run again, because they do not depend on the choice of a device, or depend on the defaults of the
-/// plugin, or take long: they wait for calls that must not come, or use large arrays.
+/// plugin, or take long: they wait for calls or writes that must not come, use large arrays, or start many threads.
 const EXCLUDED: &[&str] = &[
     "upload/type_*",
     "view/writes_are_seen_*",
@@ -200,6 +200,10 @@ const EXCLUDED: &[&str] = &[
     "lifetime/clients_leave_no_threads",
     "lifetime/no_use_leaks",
     "upload/megabytes",
+    "upload/by_many_threads",
+    "event/many_*",
+    "event/completing_races_with_callbacks",
+    "readback/not_written_after_its_event",
 ];
 
 /// A variation: the area of its checks, the areas of the checks that run again, with a fault each, and the rule about one of
