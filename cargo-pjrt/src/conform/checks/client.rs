@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::entry::{ALL, Entry, check};
 use super::properties::type_name;
 use crate::conform::harness::{
-    Context, Finding, Message, SAME_ID, Verdict, ensure, equal, refused, refused_with, send,
+    Context, Finding, Message, SAME_ID, Verdict, ask_another, ensure, equal, refused, refused_with, send,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, CreateOption, ElementType, NamedValue, Topology, Value};
@@ -13,7 +13,7 @@ use pjrt_testing::host::{Code, CreateOption, ElementType, NamedValue, Topology, 
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "client/options_are_of_each_client",
-        "Each client has its own options: with the option num_devices, each has as many devices as it was created with.",
+        "Each client has its own options: with an option that determines the number of devices, such as num_devices, each has as many devices as it was created with.",
         own_options,
         "PJRT_Client_Create clients 1 give num_options=0",
     )
@@ -511,27 +511,33 @@ fn memory_lists(context: &Context) -> Verdict {
     Ok(())
 }
 
+/// Returns the lists of options in which one, which is at least 2, is replaced by 1, and the number of devices then in another
+/// process, if it is another one than `count`. No client exists meanwhile: some devices belong to one process at a time.
+fn fewer_devices(context: &Context, count: usize) -> Vec<(Vec<CreateOption>, usize)> {
+    let with_one = |index: usize| {
+        let mut options = context.options.clone();
+        options[index].0.value = Value::Int64(1);
+        let devices = ask_another(context, &options, None).ok()?.identity.devices;
+        (devices != count).then_some((options, devices))
+    };
+    let is_number = |index: &usize| matches!(context.options[*index].0.value, Value::Int64(2..));
+    (0..context.options.len()).filter(is_number).filter_map(with_one).collect()
+}
+
 fn own_options(context: &Context) -> Verdict {
-    const NAME: &str = "num_devices";
-    let given = context.options.iter().find(|option| option.0.name == NAME).map(|option| &option.0.value);
-    let Some(Value::Int64(count @ 2..)) = given else {
-        return Err(Finding::NotApplicable(format!("no option {NAME} of at least 2 was passed")));
-    };
-    let with = |count: i64| {
-        let others = context.options.iter().filter(|option| option.0.name != NAME).cloned();
-        let options: Vec<CreateOption> =
-            others.chain([CreateOption::new(NAME, Value::Int64(count))]).collect();
-        context.plugin.create_client(&options)
-    };
+    let count = context.client()?.devices()?.len();
+    let fewer = fewer_devices(context, count);
+    if fewer.is_empty() {
+        let why = "no option of at least 2 was passed that determines the number of devices";
+        return Err(Finding::NotApplicable(why.to_owned()));
+    }
     let first = context.client()?;
-    for other in [1, *count, 1] {
-        let second = with(other)?;
-        equal(
-            "the number of devices of a client after another one",
-            second.devices()?.len(),
-            other as usize,
-        )?;
-        equal("the number of devices of the first client", first.devices()?.len(), *count as usize)?;
+    for (options, devices) in &fewer {
+        for (options, expected) in [(options, *devices), (&context.options, count), (options, *devices)] {
+            let second = context.plugin.create_client(options)?;
+            equal("the number of devices of a client after another one", second.devices()?.len(), expected)?;
+            equal("the number of devices of the first client", first.devices()?.len(), count)?;
+        }
     }
     Ok(())
 }

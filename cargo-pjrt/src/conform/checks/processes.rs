@@ -70,17 +70,21 @@ fn both(context: &Context) -> Result<Both, Finding> {
         Err(error) => {
             // Other checks test that programs can be compiled and serialized.
             let output = Err(Finding::Unsupported(format!("no program can be serialized: {error}")));
-            return Ok(Both { here, there: ask_another(context, None)?.identity, output });
+            return Ok(Both { here, there: ask_another(context, &context.options, None)?.identity, output });
         }
     };
     if let Err(finding) = used_here(context, serialized.bytes.clone()) {
-        return Ok(Both { here, there: ask_another(context, None)?.identity, output: Err(finding) });
+        return Ok(Both {
+            here,
+            there: ask_another(context, &context.options, None)?.identity,
+            output: Err(finding),
+        });
     }
     let scratch = Scratch::new("processes").map_err(Finding::NotApplicable)?;
     let path = scratch.folder("executable").map_err(Finding::NotApplicable)?.join("serialized");
     std::fs::write(&path, &serialized.bytes)
         .map_err(|error| Finding::NotApplicable(format!("{}: {error}", path.display())))?;
-    let there = ask_another(context, Some(&path))?;
+    let there = ask_another(context, &context.options, Some(&path))?;
     let output = there.output.map_err(|error| {
         Finding::Wrong(format!(
             "an executable that one process serialized cannot be used in another one: {error}. The serialized bytes probably \

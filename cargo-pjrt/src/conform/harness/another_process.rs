@@ -29,6 +29,7 @@ pub struct AnotherOptions {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) platform_version: String,
+    pub(crate) devices: usize,
     /// The serialized topology, if the plugin can serialize it.
     pub(crate) topology: Option<Vec<u8>>,
     /// The fingerprint of the program that adds, if the plugin has one.
@@ -42,6 +43,7 @@ impl Identity {
         let fingerprint = compile_add(client).and_then(|program| program.executable()?.fingerprint());
         Ok(Self {
             platform_version: client.platform_version()?,
+            devices: client.devices()?.len(),
             topology: topology.ok().map(|(bytes, _)| bytes),
             fingerprint: fingerprint.ok(),
         })
@@ -120,13 +122,18 @@ fn sum(client: &Client, program: &LoadedExecutable) -> Result<Vec<f32>, Error> {
     numbers(launched.output(0, 0)?)
 }
 
-/// Starts the second process, with a file that contains the serialized program that adds, and returns what it sees.
-pub(crate) fn ask_another(context: &Context, executable: Option<&Path>) -> Result<Seen, Finding> {
+/// Starts the second process, with these options of the client and perhaps a file that contains the serialized program that
+/// adds, and returns what it sees.
+pub(crate) fn ask_another(
+    context: &Context,
+    options: &[CreateOption],
+    executable: Option<&Path>,
+) -> Result<Seen, Finding> {
     let program = std::env::current_exe().map_err(|error| {
         Finding::NotApplicable(format!("the path of this program cannot be determined: {error}"))
     })?;
     let mut arguments: Vec<OsString> = vec!["conform-another-child".into(), context.path.clone().into()];
-    arguments.extend(context.options.iter().map(|option| format!("--option={option}").into()));
+    arguments.extend(options.iter().map(|option| format!("--option={option}").into()));
     arguments
         .extend(executable.map(|path| [OsString::from("--executable"), path.into()]).into_iter().flatten());
     let mut worker = Worker::start(&program, &arguments, Prints::Through)
