@@ -395,7 +395,11 @@ fn serialized_executable(context: &Context) -> Verdict {
 }
 
 fn executable_of_another_client(context: &Context) -> Verdict {
-    let bytes = compile_add(&context.client()?)?.executable()?.serialize()?.bytes;
+    let first = context.client()?;
+    let bytes = compile_add(&first)?.executable()?.serialize()?.bytes;
+    // An executable that cannot be loaded at all has another fault.
+    drop(first.deserialize(&bytes)?);
+    drop(first);
     let client = context.client()?;
     let loaded = client.deserialize(&bytes).map_err(|error| match Finding::from(error) {
         Finding::Wrong(error) => Finding::Wrong(format!(
