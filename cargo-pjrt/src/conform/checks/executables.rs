@@ -115,16 +115,19 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax, Profile::TorchXla]),
 ];
 
+/// Executes the program that adds.
+fn runs(client: &Client, executable: &LoadedExecutable, id: i32) -> Verdict {
+    let (x, y) = (upload_four(client, &[1.0, 2.0, 3.0, 4.0])?, upload_four(client, &[1.0, 2.0, 3.0, 4.0])?);
+    let sum = numbers(launch(executable, &[&x, &y], id)?.output(0, 0)?)?;
+    equal("the sum", sum, vec![2.0, 4.0, 6.0, 8.0])
+}
+
 /// Executes the program that adds, and describes its failure as a consequence of what happened before.
 fn still_runs(client: &Client, executable: &LoadedExecutable, id: i32, what: &str) -> Verdict {
-    let (x, y) = (upload_four(client, &[1.0, 2.0, 3.0, 4.0])?, upload_four(client, &[1.0, 2.0, 3.0, 4.0])?);
-    let wrong = |found: String| Finding::Wrong(format!("{what}: {found}; {ENDS_WITH_ANOTHER}"));
-    let launched = launch(executable, &[&x, &y], id);
-    let output = launched.and_then(|launched| numbers(launched.output(0, 0)?));
-    match output.map_err(|error| wrong(error.to_string()))? {
-        got if got == [2.0, 4.0, 6.0, 8.0] => Ok(()),
-        got => Err(wrong(format!("the sum is {got:?}; expected [2.0, 4.0, 6.0, 8.0]"))),
-    }
+    runs(client, executable, id).map_err(|finding| match finding {
+        Finding::Wrong(found) => Finding::Wrong(format!("{what}: {found}; {ENDS_WITH_ANOTHER}")),
+        finding => finding,
+    })
 }
 
 fn destroyed_twin(context: &Context) -> Verdict {
@@ -132,6 +135,8 @@ fn destroyed_twin(context: &Context) -> Verdict {
     for first_goes in [true, false] {
         let (first, second) = (compile_add(&client)?, compile_add(&client)?);
         let (gone, stays) = if first_goes { (first, second) } else { (second, first) };
+        // Programs that do not run at all have another fault.
+        runs(&client, &gone, 811)?;
         drop(gone);
         let what = "after one of two executables of the same program was destroyed, the other does not run";
         still_runs(&client, &stays, 811, what)?;
@@ -143,6 +148,7 @@ fn destroyed_twin(context: &Context) -> Verdict {
 fn deleted_twin(context: &Context) -> Verdict {
     let client = context.client()?;
     let (first, second) = (compile_add(&client)?, compile_add(&client)?);
+    runs(&client, &first, 812)?;
     first.delete()?;
     let what =
         "PJRT_LoadedExecutable_IsDeleted of the second executable of a program after the first was deleted";
@@ -154,6 +160,7 @@ fn deleted_twin(context: &Context) -> Verdict {
 fn two_references(context: &Context) -> Verdict {
     let client = context.client()?;
     let loaded = compile_add(&client)?;
+    runs(&client, &loaded, 813)?;
     let (first, second) = (loaded.executable()?, loaded.executable()?);
     let name = second.name()?;
     let why = format!(
