@@ -56,6 +56,10 @@ pub(super) fn name_causes(cases: &[(&Suite, &Case)], rows: &mut [Row]) {
     let order = Order::new();
     for (row, module) in rows.iter_mut().zip(&modules) {
         let Some(module) = module else { continue };
+        // What depends on timing or on what ran before is no matter of the operations.
+        if !row.message.is_empty() {
+            continue;
+        }
         let is_wrong = |op: &&str| {
             tried.iter().any(|other| other.op == *op && other.element == row.element && other.steps.is_some())
         };
@@ -67,8 +71,7 @@ pub(super) fn name_causes(cases: &[(&Suite, &Case)], rows: &mut [Row]) {
             _ => Some(format!("the program contains {}, of which results are wrong too", causes.join(", "))),
         };
         if let Some(why) = why {
-            let separator = if row.message.is_empty() { "" } else { "; " };
-            row.message.push_str(&format!("{separator}{why}"));
+            row.message = why;
         }
     }
 }

@@ -16,11 +16,15 @@ use pjrt_testing::host::ElementType;
 /// The oldest version of VHLO, which every plugin reads.
 const VERSION: pjrt_stablehlo::versions::Version = pjrt_stablehlo::versions::MINIMUM_VERSION;
 
-/// The shape of the arguments and their number, by name. Two large arrays show whether an array has memory for all its elements.
-const SHAPES: [(&str, &[i64], usize); 5] = [
+/// The shape of the arguments and their number, by name. Two large arrays show whether an array has memory for all its elements, and
+/// matrices whose rows and columns are a little more than those of tiles, whether the tiles of an array overlap.
+const SHAPES: [(&str, &[i64], usize); 8] = [
     ("scalar", &[], 1),
     ("vector", &[7], 1),
     ("cube", &[2, 3, 5], 1),
+    ("two of 9 rows", &[2, 9, 4], 1),
+    ("two of 33 rows", &[2, 33, 3], 1),
+    ("two of 130 columns", &[2, 2, 130], 1),
     ("empty", &[0], 1),
     ("two of 1000", &[1000], 2),
 ];

@@ -26,9 +26,12 @@ pub(super) enum Outcome {
     Refused(String),
     /// The execution failed, or its results cannot be read. Contains the plugin's error.
     Failed(String),
-    /// Results are wrong.
-    Wrong(Vec<Fault>),
+    /// Results are wrong. Contains in how many of [`AGAIN`] further runs they are right.
+    Wrong(Vec<Fault>, usize),
 }
+
+/// The number of further runs of a program that is wrong.
+pub(super) const AGAIN: usize = 3;
 
 /// The error of an element.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]

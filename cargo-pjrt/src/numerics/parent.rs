@@ -1,11 +1,13 @@
 //! The parent process, which survives a program that ends the plugin's process or never ends.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::message::{Message, Outcome};
+use super::message::{AGAIN, Message, Outcome};
 use super::options::Options;
+use super::order::Order;
 use super::report::{Report, Row, Status};
 use super::suite::{Case, Suite};
 use super::{features, identity};
@@ -54,6 +56,9 @@ pub fn numerics(options: &Options, program: &Path) -> Result<Report, String> {
     let (seconds, not_run) = (started.elapsed().as_secs_f64(), cases.len() - rows.len());
     let stopped =
         stopped.filter(|_| not_run > 0).map(|why| format!("{not_run} programs were not run, because {why}"));
+    if !interrupt::is_requested() {
+        run_alone(options, program, &cases, &mut rows)?;
+    }
     features::explain(&cases, &mut rows);
     features::name_causes(&cases, &mut rows);
     Ok(Report { plugin: options.plugin.clone(), rows, stopped, seconds })
@@ -85,6 +90,41 @@ fn none_selected(suites: &[Suite], options: &Options) -> String {
         names(|case| &case.op),
         names(|case| &case.element)
     )
+}
+
+/// Runs the first wrong program of each of a few operations once more, in a process of its own, and adds to its message if it is
+/// right there.
+fn run_alone(
+    options: &Options,
+    program: &Path,
+    cases: &[(&Suite, &Case)],
+    rows: &mut [Row],
+) -> Result<(), String> {
+    const MOST: usize = 8;
+    let order = Order::new();
+    let mut seen = HashSet::new();
+    let is_first = |at: &usize| rows[*at].status == Status::Wrong && seen.insert(&rows[*at].op);
+    let mut wrong: Vec<usize> = (0..rows.len()).filter(is_first).collect();
+    wrong.sort_by_cached_key(|at| order.key(&cases[*at].1.op));
+    wrong.truncate(MOST);
+    for at in wrong {
+        let mut worker = start(options, program, at)?;
+        let ends = loop {
+            match worker.receive(options.timeout) {
+                Received::Line(line) => match serde_json::from_str(&line) {
+                    Ok(Message::Ends(outcome)) => break Some(outcome),
+                    Ok(_) | Err(_) => {}
+                },
+                Received::Ended(_) | Received::TimedOut => break None,
+            }
+        };
+        if let (Some(Outcome::Right(_)), true) = (ends, rows[at].message.is_empty()) {
+            rows[at].message = "in a process of its own, the result is right: the plugin probably returns an earlier program, or keeps \
+                                state of what ran before"
+                .to_owned();
+        }
+    }
+    Ok(())
 }
 
 /// Runs programs in one child, until all have run or the child ends.
@@ -146,7 +186,14 @@ fn finished(row: Row, outcome: Outcome) -> Row {
         Outcome::Right(largest) => Row { largest, ..row },
         Outcome::Refused(message) => Row { status: Status::Refused, message, ..row },
         Outcome::Failed(message) => Row { status: Status::Failed, message, ..row },
-        Outcome::Wrong(faults) => Row { status: Status::Wrong, faults, ..row },
+        Outcome::Wrong(faults, 0) => Row { status: Status::Wrong, faults, ..row },
+        Outcome::Wrong(faults, right) => {
+            let message = format!(
+                "{right} of {AGAIN} further runs are right: the result depends on timing, such as on data that the plugin does not wait \
+                 for, or on what ran before"
+            );
+            Row { status: Status::Wrong, message, faults, ..row }
+        }
     }
 }
 

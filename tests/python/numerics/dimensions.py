@@ -273,6 +273,10 @@ def lengths(e):
             if op != "multiply" or count < 60:
                 yield Case("reduce", e, f"{op} of one sign, 3 rows of {count}", reducing(op, e, (3, count), (1,)), [numbers], EXACT)
         yield moved("transpose", e, f"3 rows of {count}", f"permutation = {array(1, 0)}", (count, 3), matrix)
+    for shape in ((2, 9, 4), (2, 33, 3), (2, 2, 130)):
+        x = values(e, shape, "rows")
+        yield moved("transpose", e, f"matrices in {shape}", f"permutation = {array(0, 2, 1)}", (shape[0], shape[2], shape[1]), x)
+        yield moved("reverse", e, f"rows in {shape}", f"dimensions = {array(1)}", shape, x)
     for shape in ((1, 33, 1), (17, 1, 19), (17, 33, 19), (70, 130, 65)):
         left, right, result = shape[:2], shape[1:], (shape[0], shape[2])
         attributes = "dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>"

@@ -1,5 +1,6 @@
 """Operations on each element: ordinary values, special ones, denormals, and the ends of the ranges of integers."""
 
+import ml_dtypes
 import numpy as np
 from case import (
     ALL, ANY_ZERO, COMPLEX, DTYPES, EXACT, FLOATS, INTEGERS, SIGNED, UNSIGNED, Case, Rule, generator, module, one, tensor, unit, values,
@@ -345,6 +346,10 @@ def conversions(element):
             numbers = np.concatenate([exact, -exact]).astype(DTYPES[element])
             text = lambda e, other=other: one("convert", [tensor(element, (36,))], tensor(other, (36,)))
             yield Case("convert", element, f"{name} of ties", text, [numbers], EXACT, converted(other), DTYPES[element], exact=True)
+        if (element in INTEGERS) != (other in INTEGERS) and {element, other} & set(INTEGERS) and not {element, other} & {"i1", *COMPLEX}:
+            numbers = range_ends(element, other)
+            text = lambda e, other=other, shape=numbers.shape: one("convert", [tensor(element, shape)], tensor(other, shape))
+            yield Case("convert", element, f"{name} at the ends of the range", text, [numbers], EXACT, converted(other), DTYPES[element], exact=True)
         if element in INTEGERS and other in INTEGERS:
             # The low bits, as JAX requires.
             info = np.iinfo(DTYPES[element])
@@ -356,6 +361,18 @@ def conversions(element):
         numbers = denormals(element)
         text = lambda e: one("convert", [tensor(element, numbers.shape)], tensor("f64", numbers.shape))
         yield Case("convert", element, "denormals to f64", text, [numbers], EXACT, converted("f64"), DTYPES[element], exact=True)
+
+
+def range_ends(element, other):
+    """The numbers at the ends of the range of integers and next to the middle of it that both types have: eight bits and zeros."""
+    integer, real = (element, other) if element in INTEGERS else (other, element)
+    info = np.iinfo(DTYPES[integer])
+    bits = info.bits
+    middle = [2 ** (bits - 1), 2 ** (bits - 1) + 2 ** (bits - 2), 2**bits - 2 ** (bits - 8)] if integer in UNSIGNED else []
+    least = [] if integer in UNSIGNED else [info.min, info.min + 2 ** (bits - 8) if bits > 8 else -127]
+    all_of = [0, 1, 2 ** (bits - 2), 2 ** (bits - 1) - 2 ** max(bits - 8, 0), *middle, *least]
+    finite = [n for n in all_of if abs(n) <= float(ml_dtypes.finfo(DTYPES[real]).max) and info.min <= n <= info.max]
+    return np.array(finite, DTYPES[integer]).astype(DTYPES[element])
 
 
 def converted(other):

@@ -117,6 +117,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`].")
     .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
+        "donation/in_another_order",
+        "A program that returns its donated arguments in another order, each in the memory of another one, returns the right elements.",
+        in_another_order,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=616 copy_argument 2 0",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "The outputs are in the order in which the program returns them: an output in the memory of an argument must not change another output that is made of this argument.")
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    check(
         "donation/equal_numbers_of_elements",
         "If a program donates arrays of different dimensions with equal numbers of elements, its outputs are right, and no other array changes: their sizes with padding may differ.",
         equal_numbers,
@@ -462,6 +470,42 @@ fn of_each_type(context: &Context) -> Verdict {
         }
         Ok(())
     })
+}
+
+fn in_another_order(context: &Context) -> Verdict {
+    const OVERWRITTEN: &str = "the plugin probably writes an output to the memory of a donated argument before it has read this argument for \
+                               another output";
+    let client = context.client()?;
+    for len in [4, 1031] {
+        let ty = format!("tensor<{len}xf32>");
+        let parameters: Vec<String> =
+            (0..3).map(|at| format!("%p{at}: {ty} {{tf.aliasing_output = {at} : i32}}")).collect();
+        let text = with_main(&parameters.join(", "), "", "%p2, %p0, %p1", &[ty.as_str(); 3].join(", "));
+        let program = compiled(&client, &text, &CompileOptions::default())?;
+        let elements = |argument: usize| {
+            f32_bytes(&(0..len).map(|at| (1000 * argument + at % 900) as f32 + 0.5).collect::<Vec<_>>())
+        };
+        let upload = |argument: usize| {
+            let (bytes, dims) = (elements(argument), [len as i64]);
+            let array = HostArray::new(&bytes, ElementType::F32, &dims);
+            Ok::<_, Error>(client.upload(&array, Some(client.device()?), None)?.buffer)
+        };
+        let arguments = [upload(1)?, upload(2)?, upload(3)?];
+        let launched = launch_on_all(&program, &[arguments.iter().collect()], 616)?;
+        launched.done[0].wait()?;
+        for (at, (output, argument)) in launched.outputs_of(0, 3)?.iter().zip([3, 1, 2]).enumerate() {
+            let what = format!(
+                "output {at} of a program that donates three arguments and returns them in the order 2, 0, 1"
+            );
+            let bytes = elements(argument);
+            let others = (1..=3).filter(|other| *other != argument);
+            let expected = Expected::floats(&what, &bytes);
+            others
+                .fold(expected, |expected, other| expected.suspect(elements(other), OVERWRITTEN))
+                .check_array(output)?;
+        }
+    }
+    Ok(())
 }
 
 fn equal_numbers(context: &Context) -> Verdict {

@@ -132,9 +132,12 @@ fn kept(context: &Context, what: &str, work: impl Fn() -> Verdict) -> Verdict {
     let x = upload_four(&client, &[1.0; 4])?;
     compile_add(&client)?.run(&[&x, &x])?;
     let why = format!("the plugin uses {what} {AFTER_THE_CALL}; the plugin must copy what it needs later");
+    // What fails now and then does so in one of several runs.
+    const RUNS: usize = 6;
+    let fails_anyway = || (0..RUNS).find_map(|_| keep_passed(&work).err());
     match risky(&why, &work) {
-        Err(Finding::Wrong(found)) => match keep_passed(work) {
-            Err(Finding::Wrong(found)) => Err(Finding::Wrong(found)),
+        Err(Finding::Wrong(found)) => match fails_anyway() {
+            Some(Finding::Wrong(found)) => Err(Finding::Wrong(found)),
             _ => Err(Finding::Wrong(format!("{found}; probably, {why}"))),
         },
         verdict => verdict,
@@ -344,16 +347,23 @@ fn adds(program: &LoadedExecutable, x: &Buffer, value: f32, what: &str, cause: &
     Ok(())
 }
 
+/// Checks that each of the programs adds its own constant.
+fn add_their_constants(programs: &[(LoadedExecutable, f32)], x: &Buffer) -> Verdict {
+    let cause = &format!(
+        "{EARLIER_PROGRAM}: it does not compare the constants of programs when it looks for one that it has compiled"
+    );
+    programs.iter().try_for_each(|(program, value)| {
+        adds(program, x, *value, "a program that was compiled after one with another constant", cause)
+    })
+}
+
 fn programs_of_other_constants(context: &Context) -> Verdict {
     let client = context.client()?;
     let programs = of_constants(&client)?;
     let x = upload_four(&client, &[10.0; 4])?;
-    let cause = &format!(
-        "{EARLIER_PROGRAM}: it does not compare the constants of programs when it looks for one that it has compiled"
-    );
+    add_their_constants(&programs, &x)?;
     let mut fingerprints = Vec::new();
-    for (program, value) in &programs {
-        adds(program, &x, *value, "a program that was compiled after one with another constant", cause)?;
+    for (program, _) in &programs {
         fingerprints.extend(program.executable()?.fingerprint().ok());
     }
     for (index, fingerprint) in fingerprints.iter().enumerate() {
@@ -372,7 +382,10 @@ fn executables_of_one_size(context: &Context) -> Verdict {
     let x = upload_four(&client, &[10.0; 4])?;
     let serialized =
         programs.iter().map(|(program, value)| Ok((program.executable()?.serialize()?.bytes, *value)));
-    for (bytes, value) in serialized.collect::<Result<Vec<_>, Finding>>()? {
+    let serialized = serialized.collect::<Result<Vec<_>, Finding>>()?;
+    // Programs that are mistaken for each other when they are compiled have another fault.
+    add_their_constants(&programs, &x)?;
+    for (bytes, value) in serialized {
         let cause =
             &format!("{EARLIER_PROGRAM}: it recognizes an executable by its size or by a part of its bytes");
         adds(&client.deserialize(&bytes)?, &x, value, "a loaded program", cause)?;

@@ -12,8 +12,8 @@ pub(super) struct Shaped {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The shapes: each rank up to 5 and one of 9, with dimensions of 0 and of 1. They differ from those of the arrays of other
-/// checks.
+/// The shapes: each rank up to 5 and one of 9, with dimensions of 0 and of 1, and matrices whose rows and columns are a little more
+/// than those of tiles. They differ from those of the arrays of other checks.
 const SHAPES: &[&[i64]] = &[
     &[],
     &[1],
@@ -24,6 +24,9 @@ const SHAPES: &[&[i64]] = &[
     &[6, 0],
     &[2, 1, 3],
     &[2, 0, 3],
+    &[2, 9, 4],
+    &[2, 33, 3],
+    &[2, 2, 130],
     &[2, 3, 2, 2],
     &[1, 2, 1, 3, 2],
     &[1, 2, 1, 1, 2, 1, 1, 1, 3],
@@ -85,7 +88,7 @@ impl Shaped {
 
     /// Compares elements with those of this array.
     pub(super) fn check(&self, what: &str, read: &[u8]) -> Verdict {
-        same_elements(self.element_type, read, &self.bytes).map_err(|finding| match finding {
+        same_elements(self.element_type, &self.dims, read, &self.bytes).map_err(|finding| match finding {
             Finding::Wrong(why) => Finding::Wrong(format!(
                 "{what}, {self}: {}",
                 why.replacen("the array that was read back: ", "", 1)

@@ -332,13 +332,13 @@ fn round_trip(context: &Context, element_type: ElementType) -> Verdict {
         let array = HostArray::new(&bytes, element_type, &dims);
         let uploaded = client.upload(&array, Some(client.device()?), None)?;
         equal("the type", uploaded.buffer.element_type()?, element_type)?;
-        same_elements(element_type, &uploaded.buffer.read()?, &bytes)?;
+        same_elements(element_type, &dims, &uploaded.buffer.read()?, &bytes)?;
     }
     Ok(())
 }
 
 /// Compares elements that were read back with the expected ones.
-pub(super) fn same_elements(element_type: ElementType, read: &[u8], sent: &[u8]) -> Verdict {
+pub(super) fn same_elements(element_type: ElementType, dims: &[i64], read: &[u8], sent: &[u8]) -> Verdict {
     if read == sent {
         return Ok(());
     }
@@ -349,8 +349,7 @@ pub(super) fn same_elements(element_type: ElementType, read: &[u8], sent: &[u8])
     if read.iter().zip(sent).all(|(read, sent)| read & used == sent & used) {
         return Ok(());
     }
-    let dims = [(sent.len() / element_type.byte_size().max(1)) as i64];
-    Expected::new("the array that was read back", sent, element_type, &dims).check(read)
+    Expected::new("the array that was read back", sent, element_type, dims).check(read)
 }
 
 /// Uploads an array, reads it back, and compares it with numbers.

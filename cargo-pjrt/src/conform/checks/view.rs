@@ -166,10 +166,10 @@ fn writes_are_seen(context: &Context, element_type: ElementType) -> Verdict {
             };
             for _ in 0..2 {
                 memory.write(&stored(&client, element_type, dims, &written)?);
-                same_elements(element_type, &view.read()?, &written)?;
+                same_elements(element_type, dims, &view.read()?, &written)?;
                 if let Some(program) = &program {
                     let output = program.run(&[&view])?.output(0, 0)?.read()?;
-                    same_elements(element_type, &output, &written)?;
+                    same_elements(element_type, dims, &output, &written)?;
                 }
                 written.rotate_left(element_type.byte_size());
             }

@@ -143,6 +143,7 @@ impl<'a> Expected<'a> {
             Self::converted,
             Self::of_floats,
             Self::reordered,
+            Self::elsewhere,
         ];
         let found = whole.iter().find_map(|classify| classify(self, read, differ));
         found.or_else(|| self.incomplete(read, differ)).unwrap_or_else(|| self.otherwise.to_owned())
@@ -256,6 +257,34 @@ impl<'a> Expected<'a> {
             }
         }
         None
+    }
+
+    /// Recognizes elements that have the values of others, all of them at the same distance.
+    fn elsewhere(&self, read: &[u8], differ: &[usize]) -> Option<String> {
+        const LEAST: usize = 3;
+        const MOST: i64 = 1 << 12;
+        if differ.len() < LEAST {
+            return None;
+        }
+        let element = |bytes: &'_ [u8], at: usize| {
+            bytes.get(at * self.size()..(at + 1) * self.size()).map(<[u8]>::to_vec)
+        };
+        let is_at = |distance: &i64| {
+            differ.iter().all(|at| {
+                let other = at.checked_add_signed(*distance as isize);
+                other.is_some_and(|other| element(read, *at) == element(self.bytes, other))
+            })
+        };
+        let most = ((read.len() / self.size()) as i64).min(MOST);
+        let mut distances = (1..most).flat_map(|distance| [distance, -distance]).filter(is_at);
+        // An array that repeats itself has such elements at several places.
+        let (Some(distance), None) = (distances.next(), distances.next()) else { return None };
+        let place = if distance > 0 { "further on" } else { "before" };
+        Some(format!(
+            "each of them is the element that belongs {} places {place} in row-major order: parts of the array, such as rows, probably \
+             overlap on the device, because the size of a part is wrong",
+            distance.abs()
+        ))
     }
 
     /// Recognizes elements in the order of other dimensions, and row-major ones that were taken for elements in such an order.
@@ -392,7 +421,8 @@ mod tests {
 
     #[test]
     fn the_cause_of_a_difference_is_named() {
-        let cases: [(&[f32], &str); 14] = [
+        let cases: [(&[f32], &str); 15] = [
+            (&[1.0, 5.0, 3.0, 1.0, 2.0, 3.0], "none that the kit recognizes"),
             (&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "Ok(())"),
             (
                 &[9.0; 6],
@@ -417,6 +447,21 @@ mod tests {
         for (read, expected) in cases {
             assert!(message(read).contains(expected), "{}: {expected}", message(read));
         }
+    }
+
+    #[test]
+    fn rows_that_overlap_are_named() {
+        let numbers: Vec<f32> = (0..18).map(|number| number as f32).collect();
+        let expected = f32_bytes(&numbers);
+        let message = |read: &[f32]| {
+            let array = Expected::new("the array", &expected, ElementType::F32, &[2, 3, 3]);
+            format!("{:?}", array.check(&f32_bytes(read)))
+        };
+        // The last row of the first matrix is the first one of the second matrix.
+        let overlapping = [&numbers[..6], &numbers[9..12], &numbers[9..]].concat();
+        assert!(message(&overlapping).contains("belongs 3 places further on"), "{}", message(&overlapping));
+        let reversed: Vec<f32> = numbers.iter().rev().copied().collect();
+        assert!(!message(&reversed).contains("places"), "{}", message(&reversed));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::explanation::{
     name_one_fault, names_a_cause, names_its_field, names_its_function, observer, quotes,
 };
 use crate::conform::harness::{
-    AFTER_THE_CALL, CLIENT, CONVERTED, Check, DURING, INITIALIZES, LAYOUT_IGNORED, MISSED_CALLBACKS,
+    AFTER_THE_CALL, CLIENT, CONVERTED, Check, DURING, HAZARD, INITIALIZES, LAYOUT_IGNORED, MISSED_CALLBACKS,
     NEVER_COMPLETE, PAST_THE_END, PLANAR, STALE, STRIDES_IGNORED, Status,
 };
 
@@ -146,7 +146,7 @@ fn led_by_an_exact_one(rows: &[Row], (cause, mut echoes): (usize, Vec<usize>)) -
 }
 
 /// Phrases of messages that name a fault more exactly than the other messages about the same fault.
-const EXACT: &[&str] = &[CONVERTED, STRIDES_IGNORED, LAYOUT_IGNORED, PLANAR, AFTER_THE_CALL];
+const EXACT: &[&str] = &[CONVERTED, STRIDES_IGNORED, LAYOUT_IGNORED, PLANAR, AFTER_THE_CALL, HAZARD];
 
 /// Returns the failures of which no other one in the list is the cause, in the order in which a report lists them: those that
 /// every check depends on, then those whose messages say most, and of these the ones that explain most others.
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::conform::checks;
     use crate::conform::harness::{
-        ACCORDING_TO, DIFFER, ENDS_WITH_ANOTHER, HAZARD, ONE_CODE, ORDER_IGNORED, RIGHT_ON_ANOTHER,
+        ACCORDING_TO, DIFFER, ENDS_WITH_ANOTHER, ONE_CODE, ORDER_IGNORED, RIGHT_ON_ANOTHER,
     };
 
     /// Returns the causes of failures with these names and messages, each with its echoes.

@@ -120,7 +120,9 @@ fn article(report: &Report, row: &Row, echoes: &[&Row]) -> String {
     }
     text.push_str("</dl>\n");
     if !echoes.is_empty() {
-        let _ = write!(text, "<details><summary>{} probable echoes of this failure</summary>", echoes.len());
+        let noun = if echoes.len() == 1 { "echo" } else { "echoes" };
+        let summary = format!("{} probable {noun} of this failure", echoes.len());
+        let _ = write!(text, "<details><summary>{summary}</summary>");
         text.push_str(&table(echoes));
         text.push_str("</details>\n");
     }

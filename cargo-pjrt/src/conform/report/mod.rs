@@ -337,7 +337,10 @@ pub(super) mod tests {
             at("WRONG          area/cause") < at("echoes")
                 && at("echoes") < at("CRASHED   area/echo: an abort")
         );
-        assert!(report.print(Format::Html).contains("1 probable echoes"), "the page groups them");
+        assert!(
+            report.print(Format::Html).contains("1 probable echo of this failure"),
+            "the page groups them"
+        );
         assert!(report.print(Format::Junit).contains("Probably an echo of area/cause."));
         assert_eq!(report.failures(), 2, "an echo is a failure");
         assert!(report.summary().contains("2 failed (1 cause)"), "{}", report.summary());
