@@ -133,7 +133,7 @@ fn run(client: &Client, suite: &Suite, case: &Case, dump: Option<&Path>) -> Resu
 /// Compares the results of a program with the expected ones, and returns the faults and the largest error.
 fn faults_of(
     case: &Case,
-    expected: &[(Array, Tolerance)],
+    expected: &[(Array, &Tolerance)],
     results: &[Array],
 ) -> (Vec<Fault>, Option<Measure>) {
     let (mut largest, mut faults) = (None, Vec::new());

@@ -111,10 +111,11 @@ fn run_alone(
         let mut worker = start(options, program, at)?;
         let ends = loop {
             match worker.receive(options.timeout) {
-                Received::Line(line) => match serde_json::from_str(&line) {
-                    Ok(Message::Ends(outcome)) => break Some(outcome),
-                    Ok(_) | Err(_) => {}
-                },
+                Received::Line(line) => {
+                    if let Ok(Message::Ends(outcome)) = serde_json::from_str(&line) {
+                        break Some(outcome);
+                    }
+                }
                 Received::Ended(_) | Received::TimedOut => break None,
             }
         };
