@@ -76,6 +76,9 @@ pub trait PjrtBuffer: Send + Sync + 'static {
 
     /// Copies the array to the host (`PJRT_Buffer_ToHostBuffer`). The SDK calls this method when the data is ready. The copy
     /// can be finished before the method returns, or later on another thread. [`CopyToHost::fail`] reports an error.
+    ///
+    /// The host may delete the array as soon as the method returns. A command that reads it later owns `self`, unless the order
+    /// of the queues protects the memory: see [`MemoryPool::new`](crate::queue::MemoryPool::new).
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost);
 
     /// Returns the array's bytes, dense and row-major, if the host can read them. The result must be `Some` in memories that

@@ -21,7 +21,8 @@ const FIRST_ADDRESS: usize = 1 << 32;
 pub struct Buffer {
     pub(crate) array: Array,
     chip: Arc<Chip>,
-    /// The array's block of device memory, which a copy keeps until it is done.
+    /// The array's block of device memory. The commands of the copy engine own it until they were executed, because the pool
+    /// orders only those of the processor.
     memory: Option<Arc<Block>>,
 }
 

@@ -16,8 +16,8 @@ pub(crate) struct Chip {
     pub(crate) memory: MemoryPool,
     /// The queue of the processor. Memory is allocated and freed in the order of its commands.
     programs: Arc<Queue<Engine>>,
-    /// The queue of the copy engine, which works at the same time as the processor. Its commands wait for those of the
-    /// processor where they use the same memory.
+    /// The queue of the copy engine, which works at the same time as the processor. Its commands own the blocks that they use,
+    /// and wait for the commands of the processor that used the same memory before.
     pub(crate) copies: Queue<Engine>,
 }
 

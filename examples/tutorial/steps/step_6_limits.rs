@@ -317,6 +317,7 @@ impl PjrtBuffer for Buffer {
     }
 
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
+        // Addresses suffice because the programs are in the same queue. A command of another queue owns `self`.
         let range = self.range();
         self.chip.queue.submit(move |ram| {
             copy.finish_with(&ram[range]);

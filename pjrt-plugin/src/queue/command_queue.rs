@@ -106,6 +106,9 @@ impl<D: Send + 'static> Queue<D> {
     /// copied data. A `receive` waits only for commands that were submitted earlier, so devices that copy in both directions do
     /// not wait for each other.
     ///
+    /// The pool of each device determines whether the commands contain addresses of [`Block`](super::Block)s or own the blocks:
+    /// see [`MemoryPool::new`](super::MemoryPool::new).
+    ///
     /// ```
     /// use pjrt_plugin::queue::Queue;
     ///

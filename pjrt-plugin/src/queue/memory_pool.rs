@@ -56,7 +56,8 @@ struct State {
 }
 
 /// A block of a device's memory. Dropping it frees the memory for the commands that are submitted from now on, so submit the
-/// last command that uses it first.
+/// last command that uses it first. A command of a queue whose commands the pool does not order owns the block until it was
+/// executed: see [`MemoryPool::new`].
 pub struct Block {
     pool: Arc<Pool>,
     address: usize,
@@ -67,6 +68,12 @@ pub struct Block {
 impl MemoryPool {
     /// Creates the pool of a memory whose addresses are multiples of `alignment`. `name` denotes the device in errors. `queue` executes the
     /// programs of the device.
+    ///
+    /// The pool orders the commands of `queue`, which contain addresses. It does not know commands of other queues, such as
+    /// those of a copy engine: each of them owns the blocks that it reads or writes until it was executed, for example as an
+    /// `Arc<Block>` or as a share of the buffer, and waits for [`Block::free_since`] before it writes. Otherwise the pool gives
+    /// the memory of a deleted array to a program while the command still uses it. [`shared`](Self::shared) creates a pool
+    /// that orders the commands of several queues.
     pub fn new<D: Send + 'static>(
         name: impl Into<String>,
         size: usize,
@@ -79,7 +86,7 @@ impl MemoryPool {
 
     /// Creates the pool of a memory that the commands of several queues use, or those of a driver's own queue. `submitted`
     /// returns an event that completes when all commands that were submitted so far to any of these queues were executed. Its error is
-    /// ignored.
+    /// ignored. Commands of these queues contain addresses, and own no blocks.
     ///
     /// The queues have no order among each other, so every command that is the first to write to a block waits for
     /// [`Block::free_since`], and a command that overwrites a donated array waits for [`submitted`](Self::submitted). The

@@ -9,12 +9,13 @@
 //! * **Memory is freed in the order of submission**: when the last command that uses it *was submitted*, and not before. Commands
 //!   therefore contain addresses, and the driver owns [`Block`]s. `enqueue` drops the inputs and the temporary memory of a
 //!   program at the right time. A second queue of the device, such as a copy engine, waits for [`Block::free_since`] before it
-//!   writes to a block.
+//!   writes to a block. With [`MemoryPool::new`], its commands also own their blocks until they were executed.
 //!
 //! # Several queues
 //!
 //! Queues execute independently of each other, so a command says for which commands of other queues it waits:
-//! [`Queue::submit_after`] takes their events. A device with two queues for programs and one for copies:
+//! [`Queue::submit_after`] takes their events. A device with two queues for programs and one for copies, whose commands contain
+//! addresses because the pool is [shared](MemoryPool::shared):
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
