@@ -71,7 +71,7 @@ use crate::host_view::HostView;
 /// # Ok::<(), pjrt_plugin::Error>(())
 /// ```
 pub trait PjrtBuffer: Send + Sync + 'static {
-    /// Returns the size of the storage on the device, in bytes (`PJRT_Buffer_OnDeviceSizeInBytes`).
+    /// Returns the size of the storage on the device, with padding, in bytes (`PJRT_Buffer_OnDeviceSizeInBytes`).
     fn size_in_bytes(&self) -> usize;
 
     /// Copies the array to the host (`PJRT_Buffer_ToHostBuffer`). The SDK calls this method when the data is ready. The copy

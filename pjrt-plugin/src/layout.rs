@@ -6,7 +6,9 @@ use crate::error::{Error, Result};
 
 /// The order of an array's dimensions in memory, from the fastest changing to the slowest, and how they are tiled.
 ///
-/// Buffers are dense and row-major by default. A host requests another order with a `Layout`.
+/// The SDK reports each array as dense and row-major, whatever the device stores. A host requests another order with a `Layout`:
+/// [`Placement::layout`](crate::Placement::layout),
+/// [`CompileOptions::argument_layouts`](crate::CompileOptions::argument_layouts).
 ///
 /// ```
 /// use pjrt_plugin::Layout;
@@ -50,7 +52,8 @@ impl Layout {
         Self { minor_to_major: (0..rank).rev().collect(), tiles: Vec::new() }
     }
 
-    /// Sets the tiles, from the outermost to the innermost.
+    /// Sets the tiles, from the outermost to the innermost. A plugin whose device stores tiles does not need it: hosts see the
+    /// dense array.
     #[must_use]
     pub fn with_tiles(mut self, tiles: Vec<Vec<i64>>) -> Self {
         self.tiles = tiles;

@@ -32,7 +32,9 @@ pub struct MemoryStats {
 }
 
 /// The memory that a program needs on each device (`PJRT_Executable_GetCompiledMemoryStats`), in bytes. JAX returns it from
-/// `compiled.memory_analysis()`. See the example of [`PjrtExecutable`](crate::PjrtExecutable).
+/// `compiled.memory_analysis()`. Sizes in device memory include the padding of arrays, as
+/// [`PjrtBuffer::size_in_bytes`](crate::PjrtBuffer::size_in_bytes) does. See the example of
+/// [`PjrtExecutable`](crate::PjrtExecutable).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompiledMemoryStats {
     /// The size of the code in device memory.

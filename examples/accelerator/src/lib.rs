@@ -41,7 +41,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `ram.rs`, `array.rs` | the memory, and the layout of arrays in it, which are padded rows |
+//! | `ram.rs`, `array.rs` | the memory, and the location of arrays in it, which are dense |
 //! | `processor.rs` | the processor, which executes commands |
 //! | `movement.rs` | the coordinates of the elements that commands move |
 //!

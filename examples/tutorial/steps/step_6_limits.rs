@@ -345,6 +345,7 @@ impl PjrtExecutable for Executable {
 
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
         let temporary = self.temporary_size as i64;
+        // Arrays are dense on this device. One that pads them adds up the sizes with padding.
         Some(CompiledMemoryStats::of_arrays(self.parameters(), self.outputs(), temporary))
     }
 }
