@@ -240,7 +240,7 @@ impl<B> Input<B> {
     }
 
     /// Returns whether [`into_donated`](Self::into_donated) returns the storage: the host has donated it, and there is no
-    /// other share.
+    /// other share. Once the result is `true`, it stays `true`.
     #[must_use]
     pub fn is_donated(&self) -> bool {
         // The buffer no longer has a share, so the number of shares can only decrease.

@@ -40,7 +40,7 @@ pub(crate) fn launch(executable: &Arc<Executable>, chips: &[Arc<Chip>], ready: R
 }
 
 /// Allocates the outputs and the scratch memory of a program, and creates its command, which waits for `arrivals`. An output takes
-/// the memory of a donated argument of the same size.
+/// the memory of a donated argument of the same size; `into_donated` succeeds after `is_donated`.
 fn prepare(
     executable: &Arc<Executable>,
     chip: &Arc<Chip>,
