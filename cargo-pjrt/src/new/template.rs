@@ -80,8 +80,8 @@ impl Template {
             Self::Tutorial => {
                 "`src/lib.rs` is the plugin, as the book's tutorial builds it step by step. Replace `src/processor.rs`, which simulates the \
                  device,\nby your driver, and extend `src/program.rs`, the compiler, by the operations of your device.\n\n\
-                 Each device has one queue, for programs and copies, and its arrays are dense. For a copy engine with a queue of its \
-                 own, see the\ntemplate `queue`; for tiles and padding, the chapter \"Queues and memory\" of the book."
+                 Each device has one queue, for programs and copies, and its arrays are dense. For a copy engine with a queue of \
+                 its own, see the\ntemplate `queue`; for tiles and padding, the chapter \"Queues and memory\" of the book."
             }
             Self::Mlir => {
                 "Replace `compiler/compiler.cc`, a small compiler without MLIR, by yours: implement the three functions of \
