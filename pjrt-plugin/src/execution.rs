@@ -577,15 +577,14 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
 
     /// Runs the execution on devices with queues. For each device, `prepare` allocates the memory of the outputs and creates the
     /// command; then `submit` submits the command and returns its event. Both receive the index of the device in
-    /// [`devices`](Self::devices).
+    /// [`devices`](Self::devices). `submit` also receives the events of those inputs of the device whose data may not be ready, after
+    /// [`Execution::when_allocated`]: the command must not run before they are complete, unless the data comes from commands of the
+    /// same queue, which were submitted before.
     ///
     /// `prepare` removes the inputs that it [reuses](Input::into_donated) from the list. When all commands are submitted, the
     /// outputs become visible, and then the other inputs and [`Prepared::until_submitted`] are dropped, so that their memory is
     /// free for commands that are submitted later, and not before. If `prepare` fails for a device, the execution fails, and
     /// nothing is submitted. The outputs become ready with the events, or receive the error of an event or of an input.
-    ///
-    /// The data of the inputs may not be ready after [`Execution::when_allocated`]. Take
-    /// [`ready_events`](Self::ready_events) before, and let the commands wait for those events that the queue does not order.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};
@@ -605,8 +604,8 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
     ///                 let outputs = pairs.iter().map(|(_, output)| Storage(Arc::clone(output))).collect();
     ///                 Ok(Prepared { outputs, command: pairs, until_submitted: () })
     ///             },
-    ///             |device, pairs: Vec<(Arc<Mutex<Vec<f32>>>, Arc<Mutex<Vec<f32>>>)>| {
-    ///                 queues[device].submit(move |()| {
+    ///             |device, pairs: Vec<(Arc<Mutex<Vec<f32>>>, Arc<Mutex<Vec<f32>>>)>, arrivals| {
+    ///                 queues[device].submit_after(arrivals, move |()| {
     ///                     for (input, output) in &pairs {
     ///                         *output.lock().unwrap() = input.lock().unwrap().iter().map(|value| -value).collect();
     ///                     }
@@ -620,8 +619,9 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
     pub fn enqueue<T, H>(
         mut self,
         mut prepare: impl FnMut(usize, &mut Vec<Input<B>>) -> Result<Prepared<B, T, H>>,
-        mut submit: impl FnMut(usize, T) -> Event,
+        mut submit: impl FnMut(usize, T, Vec<Event>) -> Event,
     ) {
+        let arrivals = self.ready_events();
         let mut inputs = self.take_inputs();
         let (mut outputs, mut commands, mut held) = (Vec::new(), Vec::new(), Vec::new());
         for (device, inputs) in inputs.iter_mut().enumerate() {
@@ -635,7 +635,11 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
             }
         }
         self.allocated(ByDevice::from(outputs), |completion| {
-            let events = commands.into_iter().enumerate().map(|(device, command)| submit(device, command));
+            let commands = commands.into_iter().zip(arrivals).enumerate();
+            let events = commands.map(|(device, (command, mut arrivals))| {
+                arrivals.retain(|event| !matches!(event.outcome(), Some(Ok(()))));
+                submit(device, command, arrivals)
+            });
             Event::all(events.collect()).on_ready(|outcome| match outcome {
                 Ok(()) => completion.finish(),
                 Err(error) => completion.fail(error),
@@ -720,7 +724,8 @@ mod tests {
                     false => Ok(Prepared { outputs, command: "submitted", until_submitted }),
                 }
             },
-            |_, command_name| {
+            |_, command_name, arrivals| {
+                assert!(arrivals.is_empty(), "the data of the input is ready");
                 log.lock().unwrap().push(command_name);
                 command.clone()
             },
@@ -739,6 +744,30 @@ mod tests {
         assert!(!ready.is_ready());
         source.complete(Err(Error::data_loss("lost")));
         assert_eq!(ready.wait().unwrap_err().message(), "lost");
+    }
+
+    #[test]
+    fn a_command_is_submitted_with_the_events_of_the_data_that_is_not_ready() {
+        let (source, data) = Event::pending();
+        let (mut execution, launch) = Execution::new(1, 1, 1);
+        execution.run_on(ByDevice::one(0), 0, None);
+        for ready in [Event::ready(), data] {
+            let share = Share::Storage(Arc::new(1));
+            execution.inputs().push(&BufferState::new(share, Event::ready(), ready), false).unwrap();
+        }
+        let mut arrivals = Vec::new();
+        ReadyExecution(execution).enqueue(
+            |_, _| Ok(Prepared { outputs: vec![2], command: (), until_submitted: () }),
+            |_, (), events| {
+                arrivals = events;
+                Event::ready()
+            },
+        );
+        assert_eq!(arrivals.len(), 1);
+        assert!(!arrivals[0].is_ready());
+        source.complete(Ok(()));
+        assert!(arrivals[0].is_ready());
+        assert!(launch.finished().is_ok());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pjrt_plugin::queue::Block;
-use pjrt_plugin::{Event, Input, PjrtExecutable, Prepared, ReadyExecution, Result};
+use pjrt_plugin::{Input, PjrtExecutable, Prepared, ReadyExecution, Result};
 
 use crate::array::Array;
 use crate::buffer::Buffer;
@@ -29,24 +29,22 @@ impl Run {
 
 /// Submits a program to the queues of its devices. The memory of its inputs is allocated, but their data may not be ready.
 pub(crate) fn launch(executable: &Arc<Executable>, chips: &[Arc<Chip>], ready: ReadyExecution<Buffer>) {
-    let mut arrivals = ready.ready_events().into_iter();
     ready.enqueue(
-        |device, inputs| prepare(executable, &chips[device], inputs, arrivals.next().unwrap_or_default()),
-        // The data that this processor computes is ready, because it was submitted before. Data from the copy engine may not be.
-        |device, (arrivals, run)| {
+        |device, inputs| prepare(executable, &chips[device], inputs),
+        // The arguments may come from the copy engine.
+        |device, run, arrivals| {
             chips[device].submit_after(arrivals, executable.name().to_owned(), move |ram| run.carry_out(ram))
         },
     );
 }
 
-/// Allocates the outputs and the scratch memory of a program, and creates its command, which waits for `arrivals`. An output takes
-/// the memory of a donated argument of the same size; `into_donated` succeeds after `is_donated`.
+/// Allocates the outputs and the scratch memory of a program, and creates its command. An output takes the memory of a donated
+/// argument of the same size; `into_donated` succeeds after `is_donated`.
 fn prepare(
     executable: &Arc<Executable>,
     chip: &Arc<Chip>,
     inputs: &mut Vec<Input<Buffer>>,
-    arrivals: Vec<Event>,
-) -> Result<Prepared<Buffer, (Vec<Event>, Run), Block>> {
+) -> Result<Prepared<Buffer, Run, Block>> {
     let name = executable.name();
     let arguments = inputs.iter().map(|input| input.array.clone()).collect();
     let mut outputs = Vec::new();
@@ -67,5 +65,5 @@ fn prepare(
         results: outputs.iter().map(|output| output.array.clone()).collect(),
         scratch: scratch.address(),
     };
-    Ok(Prepared { outputs, command: (arrivals, command), until_submitted: scratch })
+    Ok(Prepared { outputs, command, until_submitted: scratch })
 }

@@ -25,7 +25,7 @@ pub(crate) fn launch(executable: &Executable, parts: &[Part], ready: ReadyExecut
     let start = Instant::now();
     ready.enqueue(
         |device, inputs| prepare(executable, &parts[device], inputs),
-        |device, done| {
+        |device, done, _| {
             let (threads, name) = (&parts[device].threads, executable.name().to_owned());
             let engine = threads.health.name.clone();
             threads.completion(done, move || timeline::record(&engine, name, start))

@@ -113,7 +113,8 @@ impl PjrtClient for Tutorial {
         execution.when_allocated(move |ready| {
             ready.enqueue(
                 |_, inputs| executable.prepare(&chip, inputs),
-                |_, launch| {
+                // The arguments come from commands that are in the same queue already.
+                |_, launch, _| {
                     chip.queue.submit(move |ram| {
                         launch.carry_out(ram);
                         Ok(())

@@ -59,12 +59,10 @@
 //! /// Adds 1 to each byte of the argument, in place if it is donated, on one of the queues.
 //! fn execute(chip: Arc<Chip>, queue: usize, execution: Execution<Array>) {
 //!     execution.when_allocated(move |ready| {
-//!         // The arguments may be the results of commands of any queue.
-//!         let mut arrivals = ready.ready_events();
 //!         ready.enqueue(
-//!             |device, inputs| {
+//!             |_, inputs| {
 //!                 let (from, size) = (inputs[0].0.address(), inputs[0].0.size());
-//!                 let mut events = std::mem::take(&mut arrivals[device]);
+//!                 let mut events = Vec::new();
 //!                 let output = match inputs.remove(0).into_donated() {
 //!                     // Commands of the other queue may still read the array.
 //!                     Ok(array) => {
@@ -80,8 +78,9 @@
 //!                 let command = (events, from, output.address(), size);
 //!                 Ok(Prepared { outputs: vec![Array(output)], command, until_submitted: () })
 //!             },
-//!             |_, (events, from, to, size)| {
-//!                 chip.programs[queue].submit_after(events, move |ram| {
+//!             // The arguments may be the results of commands of any queue.
+//!             |_, (events, from, to, size), arrivals| {
+//!                 chip.programs[queue].submit_after([events, arrivals].concat(), move |ram| {
 //!                     let mut ram = ram.lock().unwrap();
 //!                     let bytes: Vec<u8> = ram[from..from + size].iter().map(|byte| byte + 1).collect();
 //!                     ram[to..to + size].copy_from_slice(&bytes);
@@ -98,8 +97,7 @@
 //! # Ok::<(), pjrt_plugin::Error>(())
 //! ```
 //!
-//! A command may wait for all events of [`ReadyExecution::ready_events`](crate::ReadyExecution::ready_events): the SDK calls
-//! the closure of [`Execution::when_allocated`](crate::Execution::when_allocated) only when no input needs an action of the host
+//! A command may wait for all events that `enqueue` passes to `submit`: the SDK calls the closure of [`Execution::when_allocated`](crate::Execution::when_allocated) only when no input needs an action of the host
 //! any more, so these events belong to commands that are submitted already.
 //!
 //! [`PjrtClient::MAX_LAUNCHES_IN_FLIGHT`](crate::PjrtClient::MAX_LAUNCHES_IN_FLIGHT) limits the length of a queue. The example
