@@ -294,9 +294,9 @@ pub(super) mod tests {
         let text = report(rows).print(Format::Text);
         assert_eq!(text.matches("no client").count(), 2, "{text}");
         assert!(
-            text.contains("area/rule_19\n")
+            text.contains("30 checks: area/rule_0, ")
                 && !text.contains("area/rule_20")
-                && text.contains("and 10 more\n"),
+                && text.contains("area/rule_19 and 10 more\n"),
             "{text}"
         );
         assert!(text.starts_with("WRONG          area/rule_31") && text.contains("area/rule_30\n"), "{text}");

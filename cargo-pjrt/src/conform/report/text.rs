@@ -57,10 +57,15 @@ fn one_cause(report: &Report, cause: &Row, failures: &[&Row]) -> String {
         echoes.iter().filter(|echo| failures.iter().any(|row| row.name == echo.name)).collect();
     if !echoes.is_empty() {
         let _ = write!(text, "\n{INDENT}probably echoes of this failure:");
-        for echo in echoes {
+        let (shown, more) = echoes.split_at(echoes.len().min(NAMED));
+        for echo in shown {
             let _ = write!(text, "\n{INDENT}  {:<9} {}", echo.status.name(), echo.name);
             let message = if echo.message.is_empty() { &echo.rule } else { &echo.message };
             let _ = write!(text, ": {}", visible(message).replace('\n', " "));
+        }
+        if !more.is_empty() {
+            let names: Vec<&str> = more.iter().map(|echo| echo.name.as_str()).collect();
+            let _ = write!(text, "\n{INDENT}  and {}: {}", more.len(), names.join(", "));
         }
     }
     text
@@ -89,17 +94,13 @@ fn advice(report: &Report) -> Vec<String> {
     if report.lists_advice || rows.is_empty() {
         return rows.into_iter().map(complaint).collect();
     }
-    let named = rows.iter().take(NAMED).map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ");
-    let more = match rows.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let names = some_of(&rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>());
     let count = match rows.len() {
         1 => "1 piece of advice".to_owned(),
         count => format!("{count} pieces of advice"),
     };
     vec![format!(
-        "{:<14} {count}: {named}{more}\n{INDENT}--advice lists them with their reasons",
+        "{:<14} {count}: {names}\n{INDENT}--advice lists them with their reasons",
         Status::Advice.name()
     )]
 }
@@ -120,16 +121,18 @@ fn without_complaint(rows: &[&Row]) -> Vec<String> {
             texts.push(complaint(row));
             continue;
         }
-        let (named, more) = names.split_at(names.len().min(NAMED));
-        let mut lines: Vec<String> =
-            named.iter().map(|name| format!("{:<14} {name}", row.status.name())).collect();
-        if !more.is_empty() {
-            lines.push(format!("{INDENT}and {} more", more.len()));
-        }
-        lines.push(format!("{INDENT}{}", indented(&row.message)));
-        texts.push(lines.join("\n"));
+        let (status, count) = (row.status.name(), names.len());
+        let reason = indented(&row.message);
+        texts.push(format!("{status:<14} {count} checks: {}\n{INDENT}{reason}", some_of(&names)));
     }
     texts
+}
+
+/// Lists the first few names, and the number of the others.
+fn some_of(names: &[&str]) -> String {
+    let (named, more) = names.split_at(names.len().min(NAMED));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    named.join(", ") + &more
 }
 
 /// Indents a plugin's text, so that it does not look like another part of the report.
