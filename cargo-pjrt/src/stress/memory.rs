@@ -61,11 +61,18 @@ pub(super) fn run(client: &Client, options: &ChildOptions) -> Verdict {
             let argument = array()?;
             let rounds = options.rounds.div_ceil(ROUNDS_PER_COMPILATION).max(SAMPLES);
             let mut number = 0;
-            measure(client, rounds, || {
+            let measured = measure(client, rounds, || {
                 number += 1;
                 // A plugin may have no constants.
                 let compiled = compile_with_zeros(client, NUMBERS.len, number).or_else(|_| program())?;
                 execute(&compiled, &[&argument, &argument])
+            });
+            measured.map_err(|stop| match stop {
+                Stop::Failed(how) => Stop::Failed(format!(
+                    "{how}; each round compiles another program, runs it and destroys it: the plugin probably keeps programs or their \
+                     code, as in a cache without a limit"
+                )),
+                unsupported => unsupported,
             })
         }
     }
