@@ -67,6 +67,32 @@ pub(crate) fn order_of<T: PartialEq>(
     })
 }
 
+/// Describes wrong elements, with these numbers in row-major order, that are other elements of the array, all of them at the same
+/// distance.
+pub(crate) fn displaced<T: PartialEq>(expected: &[T], found: &[T], wrong: &[usize]) -> Option<String> {
+    const LEAST: usize = 3;
+    const MOST: usize = 1 << 12;
+    if wrong.len() < LEAST {
+        return None;
+    }
+    let is_at = |distance: &isize| {
+        wrong.iter().all(|at| {
+            let other = at.checked_add_signed(*distance).and_then(|other| expected.get(other));
+            other.is_some_and(|other| found.get(*at) == Some(other))
+        })
+    };
+    let most = expected.len().min(MOST) as isize;
+    let mut distances = (1..most).flat_map(|distance| [distance, -distance]).filter(is_at);
+    // An array that repeats itself has such elements at several places.
+    let (Some(distance), None) = (distances.next(), distances.next()) else { return None };
+    let place = if distance > 0 { "further on" } else { "before" };
+    Some(format!(
+        "each of them is the element that belongs {} places {place} in row-major order: parts of the array, such as rows, probably overlap \
+         on the device, because the size of a part is wrong",
+        distance.abs()
+    ))
+}
+
 /// Returns the orders of some dimensions, except the original one.
 pub(crate) fn permutations(rank: usize) -> Vec<Vec<usize>> {
     const MOST: usize = 5;

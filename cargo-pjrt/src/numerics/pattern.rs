@@ -1,6 +1,6 @@
 //! The relation of a wrong result to the expected one.
 
-use crate::array::strided::order_of;
+use crate::array::strided::{displaced, order_of};
 use crate::array::{Array, element_text, number, position};
 
 /// The fewest different elements from which a relation is seen.
@@ -9,7 +9,10 @@ const LEAST: usize = 3;
 /// Describes how a wrong result follows from the expected one, if a simple relation explains all its wrong elements. `wrong` are
 /// the numbers of the wrong elements, in row-major order.
 pub(super) fn pattern(expected: &Array, found: &Array, wrong: &[usize]) -> Option<String> {
-    order(expected, found).or_else(|| values(expected, found, wrong)).or_else(|| place(&expected.dims, wrong))
+    order(expected, found)
+        .or_else(|| values(expected, found, wrong))
+        .or_else(|| displaced(&elements(expected), &elements(found), wrong))
+        .or_else(|| place(&expected.dims, wrong))
 }
 
 fn elements(array: &Array) -> Vec<&[u8]> {
@@ -107,7 +110,8 @@ mod tests {
     #[test]
     fn simple_relations_are_named() {
         let expected = [1.0, 2.0, 4.0, -8.0, 16.0, 0.5];
-        let cases: [([f32; 6], &str); 8] = [
+        let cases: [([f32; 6], &str); 9] = [
+            ([-8.0, 16.0, 0.5, -8.0, 16.0, 0.5], "belongs 3 places further on"),
             ([0.5, 16.0, -8.0, 4.0, 2.0, 1.0], "opposite order"),
             ([1.0, -8.0, 2.0, 16.0, 4.0, 0.5], "in the order of the dimensions [1, 0]"),
             ([1.0, 4.0, 16.0, 2.0, -8.0, 0.5], "in the inverse of the order of the dimensions [1, 0]"),

@@ -7,7 +7,7 @@ use super::conversion::conversion;
 use super::verdict::{Finding, Verdict, count_of};
 use crate::array::element_text;
 use crate::array::float_format::{FloatFormat, FloatKind};
-use crate::array::strided::order_of;
+use crate::array::strided::{displaced, order_of};
 use pjrt_testing::host::{Buffer, ElementType, OVERWRITTEN, UNWRITTEN};
 
 /// An array that a check expects to read.
@@ -261,30 +261,8 @@ impl<'a> Expected<'a> {
 
     /// Recognizes elements that have the values of others, all of them at the same distance.
     fn elsewhere(&self, read: &[u8], differ: &[usize]) -> Option<String> {
-        const LEAST: usize = 3;
-        const MOST: i64 = 1 << 12;
-        if differ.len() < LEAST {
-            return None;
-        }
-        let element = |bytes: &'_ [u8], at: usize| {
-            bytes.get(at * self.size()..(at + 1) * self.size()).map(<[u8]>::to_vec)
-        };
-        let is_at = |distance: &i64| {
-            differ.iter().all(|at| {
-                let other = at.checked_add_signed(*distance as isize);
-                other.is_some_and(|other| element(read, *at) == element(self.bytes, other))
-            })
-        };
-        let most = ((read.len() / self.size()) as i64).min(MOST);
-        let mut distances = (1..most).flat_map(|distance| [distance, -distance]).filter(is_at);
-        // An array that repeats itself has such elements at several places.
-        let (Some(distance), None) = (distances.next(), distances.next()) else { return None };
-        let place = if distance > 0 { "further on" } else { "before" };
-        Some(format!(
-            "each of them is the element that belongs {} places {place} in row-major order: parts of the array, such as rows, probably \
-             overlap on the device, because the size of a part is wrong",
-            distance.abs()
-        ))
+        let [expected, found] = [self.bytes, read].map(|bytes| bytes.chunks(self.size()).collect::<Vec<_>>());
+        displaced(&expected, &found, differ)
     }
 
     /// Recognizes elements in the order of other dimensions, and row-major ones that were taken for elements in such an order.
