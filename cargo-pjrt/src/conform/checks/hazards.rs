@@ -463,30 +463,37 @@ fn give_up(arrays: Vec<Buffer>) -> Result<Vec<Buffer>, Error> {
 
 fn write_after_read(context: &Context) -> Verdict {
     const RUNS: usize = 4;
-    let frees = format!("{FREED_IN_USE} reads it. {DELETE_TEXT}");
     const DONATES: &str = "lets an execution write to the memory of a donated argument although an operation in another queue still \
                            reads it";
     let client = context.client()?;
     let fixture = Fixture::new(&client, 1093)?;
     let donating = fixture.floats.donating_program()?;
+    let of_given_up = |reader, writer| {
+        is_without_hazard(&frees("reads", writer), |waits| reads_of_given_up(&fixture, reader, writer, waits))
+    };
     for reader in fixture.readers() {
         for writer in fixture.writers() {
             performing(format!("{} before {}", reader.name(), writer.name()), || {
-                is_without_hazard(&frees, |waits| reads_of_given_up(&fixture, reader, writer, waits))
+                of_given_up(reader, writer)
             })?;
         }
         let donated = performing(format!("{} before a donation", reader.name()), || {
             is_without_hazard(DONATES, |waits| reads_of_donated(&fixture, reader, &donating, waits))
         });
         // If the memory of a deleted array is not kept either, although only now and then, donation is not the reason.
-        let again = || {
-            (0..RUNS).flat_map(|_| fixture.writers()).try_for_each(|writer| {
-                is_without_hazard(&frees, |waits| reads_of_given_up(&fixture, reader, writer, waits))
-            })
-        };
+        let again =
+            || (0..RUNS).flat_map(|_| fixture.writers()).try_for_each(|writer| of_given_up(reader, writer));
         donated.or_else(|found| again().and(Err(found)))?;
     }
     Ok(())
+}
+
+/// Describes what a plugin probably does if a writer changes memory that a queue still uses in this way.
+fn frees(uses: &str, writer: Writer) -> String {
+    let writer = writer.name();
+    format!(
+        "{FREED_IN_USE} {uses} it, or {writer} does not wait until that operation has ended. {DELETE_TEXT}"
+    )
 }
 
 /// Starts to read arrays, while the queue of the reader is busy.
@@ -561,10 +568,7 @@ fn write_after_write(context: &Context) -> Verdict {
     let writers = fixture.writers();
     for first in &writers {
         for second in writers.iter().filter(|second| *second != first) {
-            let cause = format!(
-                "{FREED_IN_USE} writes to it, or {} does not wait until that operation has ended. {DELETE_TEXT}",
-                second.name()
-            );
+            let cause = frees("writes to", *second);
             performing(format!("{} after {}", second.name(), first.name()), || {
                 is_without_hazard(&cause, |waits| writes_after(&fixture, *first, *second, waits))
             })?;
