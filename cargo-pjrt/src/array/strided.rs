@@ -85,10 +85,11 @@ pub(crate) fn displaced<T: PartialEq>(expected: &[T], found: &[T], wrong: &[usiz
     let mut distances = (1..most).flat_map(|distance| [distance, -distance]).filter(is_at);
     // An array that repeats itself has such elements at several places.
     let (Some(distance), None) = (distances.next(), distances.next()) else { return None };
-    let place = if distance > 0 { "further on" } else { "before" };
+    let way = if distance > 0 { "further on" } else { "before" };
+    let places = if distance.abs() == 1 { "place" } else { "places" };
     Some(format!(
-        "each of them is the element that belongs {} places {place} in row-major order: parts of the array, such as rows, probably overlap \
-         on the device, because the size of a part is wrong",
+        "each of them is the element that belongs {} {places} {way} in row-major order: parts of the array, such as rows, \
+         probably overlap on the device, because the size of a part is wrong",
         distance.abs()
     ))
 }

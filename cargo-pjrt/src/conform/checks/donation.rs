@@ -473,8 +473,8 @@ fn of_each_type(context: &Context) -> Verdict {
 }
 
 fn in_another_order(context: &Context) -> Verdict {
-    const OVERWRITTEN: &str = "the plugin probably writes an output to the memory of a donated argument before it has read this argument for \
-                               another output";
+    const OVERWRITTEN: &str = "the plugin probably writes an output to the memory of a donated argument before it has \
+                               read this argument for another output";
     let client = context.client()?;
     for len in [4, 1031] {
         let ty = format!("tensor<{len}xf32>");

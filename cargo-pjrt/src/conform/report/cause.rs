@@ -246,6 +246,18 @@ mod tests {
     }
 
     #[test]
+    fn a_hazard_leads_the_wrong_values_that_it_explains() {
+        let hazard =
+            format!("an execution has 9 of 9 wrong elements, {HAZARD}: the plugin probably does not wait");
+        let found = causes(&[
+            ("passed/argument_lists", "the sum is [0.0]; expected [3.0]"),
+            ("area/b", "the sum is [0.0]; expected [3.0]"),
+            ("hazards/read_after_write", &hazard),
+        ]);
+        assert_eq!(found[0].0, "hazards/read_after_write", "{found:?}");
+    }
+
+    #[test]
     fn an_error_whose_cause_is_named_is_no_cause() {
         let error = "PJRT_Client_Compile: INVALID_ARGUMENT: unsupported program format";
         let named = format!("{error}. The plugin probably reads `format` up to a zero byte");
