@@ -118,7 +118,7 @@ pub(super) fn compare(
         found: text(name, given, with_bits(wanted, given)),
         largest,
         tolerance: tolerance.reason.clone(),
-        pattern: pattern(expected, found, &wrong),
+        pattern: pattern(expected, found, &wrong, is_move),
     });
     Comparison { largest, fault }
 }

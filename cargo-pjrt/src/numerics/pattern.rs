@@ -7,11 +7,13 @@ use crate::array::{Array, element_text, number, position};
 const LEAST: usize = 3;
 
 /// Describes how a wrong result follows from the expected one, if a simple relation explains all its wrong elements. `wrong` are
-/// the numbers of the wrong elements, in row-major order.
-pub(super) fn pattern(expected: &Array, found: &Array, wrong: &[usize]) -> Option<String> {
+/// the numbers of the wrong elements, in row-major order. `is_move` says that the operation only moves elements: the elements of
+/// others may be equal in several rows.
+pub(super) fn pattern(expected: &Array, found: &Array, wrong: &[usize], is_move: bool) -> Option<String> {
+    let displaced = || displaced(&elements(expected), &elements(found), wrong).filter(|_| is_move);
     order(expected, found)
         .or_else(|| values(expected, found, wrong))
-        .or_else(|| displaced(&elements(expected), &elements(found), wrong))
+        .or_else(displaced)
         .or_else(|| place(&expected.dims, wrong))
 }
 
@@ -104,7 +106,7 @@ mod tests {
             bytes: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
         };
         let wrong: Vec<usize> = (0..expected.len()).filter(|at| expected[*at] != found[*at]).collect();
-        pattern(&array(expected), &array(found), &wrong).unwrap_or_default()
+        pattern(&array(expected), &array(found), &wrong, true).unwrap_or_default()
     }
 
     #[test]
