@@ -1,19 +1,15 @@
 //! Runs the programs of the suites in a child process.
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use super::comparison::{coarse, compare};
+use super::comparison::compare;
 use super::identity;
 use super::message::{AGAIN, Fault, Measure, Message, Outcome, send};
-use super::options::{ChildOptions, Selection};
-use super::order::Order;
+use super::options::ChildOptions;
 use super::suite::{Case, Suite, Tolerance};
 use crate::array::{Array, npy};
 use crate::run::{execute, folder};
-use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::OpCode;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{Client, Code, Error, Plugin, Program};
 
@@ -36,60 +32,6 @@ pub fn child(options: &ChildOptions) {
             Err(why) => return send(&Message::Unusable(why)),
         }
     }
-}
-
-/// Returns the programs of one operation of StableHLO with ordinary numbers of an element type: the first one of each operation, or
-/// the others. Those of operations that others are decomposed into come first.
-///
-/// # Errors
-///
-/// Returns an error if the programs of this tool are damaged.
-pub(crate) fn programs_of(element: &str, first: bool) -> Result<Vec<&'static Case>, String> {
-    let selection = Selection {
-        element: vec![element.to_owned()],
-        skip: ["special", "denormals"].map(str::to_owned).to_vec(),
-        ..Selection::default()
-    };
-    let mut seen = HashSet::new();
-    let cases = Suite::operations()?.cases(&selection).filter(|case| is_of_stablehlo(&case.op));
-    let mut cases: Vec<&Case> = cases.filter(|case| seen.insert(&case.op) == first).collect();
-    let order = Order::new();
-    cases.sort_by_cached_key(|case| order.key(&case.op));
-    Ok(cases)
-}
-
-/// Runs one of [`programs_of`]. Returns `None` if the plugin does not compile it, and the fault if it fails or its results are far
-/// from the expected ones.
-///
-/// # Errors
-///
-/// Returns an error if the programs of this tool are damaged.
-pub(crate) fn is_right(client: &Client, case: &Case) -> Result<Option<Result<(), String>>, String> {
-    let suite = Suite::operations()?;
-    let results = match execute_case(client, suite, case)? {
-        Ok(results) => results,
-        Err(Outcome::Refused(_)) => return Ok(None),
-        Err(Outcome::Failed(error)) => return Ok(Some(Err(error))),
-        Err(_) => return Ok(Some(Ok(()))),
-    };
-    // No operation is named, so that moved elements may lose bits, too.
-    let fault =
-        results.iter().zip(suite.expected(case)?).enumerate().find_map(|(index, (found, (wanted, _)))| {
-            compare("", index, &wanted, found, &coarse(&wanted)).fault
-        });
-    Ok(Some(fault.map_or(Ok(()), |fault| Err(fault.text().replace("\n      ", "; ")))))
-}
-
-/// Returns the program of one of [`programs_of`].
-pub(crate) fn parsed(case: &Case) -> Option<Module> {
-    let code = Suite::operations().and_then(|suite| suite.program(case)).ok()?;
-    pjrt_stablehlo::parse(code.to_vec()).ok()
-}
-
-/// Returns `true` if StableHLO has this operation. The programs of the others, such as those of CHLO, consist of several
-/// operations.
-fn is_of_stablehlo(op: &str) -> bool {
-    OpCode::from_name(&format!("stablehlo.{op}")).is_some()
 }
 
 fn prepare(options: &ChildOptions) -> Result<(Vec<Suite>, Client), String> {
@@ -147,7 +89,11 @@ fn faults_of(
 }
 
 /// Runs a program once. Returns its results, which are as many as expected, or the outcome if there are none.
-fn execute_case(client: &Client, suite: &Suite, case: &Case) -> Result<Result<Vec<Array>, Outcome>, String> {
+pub(super) fn execute_case(
+    client: &Client,
+    suite: &Suite,
+    case: &Case,
+) -> Result<Result<Vec<Array>, Outcome>, String> {
     let (code, inputs, expected) = (suite.program(case)?, suite.inputs(case)?, suite.expected(case)?);
     let options = CompileOptions::default().encode();
     let executable = match client.compile(&Program { code, format: FORMAT }, &options) {

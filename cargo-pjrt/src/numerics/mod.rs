@@ -10,6 +10,7 @@ mod features;
 mod identity;
 mod joined;
 mod message;
+mod operation;
 mod options;
 mod order;
 mod parent;
@@ -19,8 +20,8 @@ mod report;
 mod suite;
 
 pub use child::child;
-pub(crate) use child::{is_right, parsed, programs_of};
 pub(crate) use joined::{Tried, joined};
+pub(crate) use operation::Operation;
 pub use options::{ChildOptions, Options};
 pub(crate) use order::Order;
 pub use parent::numerics;

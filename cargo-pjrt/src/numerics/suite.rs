@@ -46,7 +46,7 @@ struct Index {
 
 /// A program with inputs and expected results.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Case {
+pub(super) struct Case {
     /// The operation or the model.
     pub(super) op: String,
     /// The element type, as StableHLO names it.
@@ -104,13 +104,13 @@ impl Suite {
         selection.suite.iter().map(|path| Self::read(path)).collect()
     }
 
-    /// Returns the programs of one operation in this program's data, which are read once.
-    pub(super) fn operations() -> Result<&'static Self, String> {
-        static OPERATIONS: LazyLock<Result<Suite, String>> = LazyLock::new(|| {
-            let (name, bytes) = SUITES[0];
-            Suite::parse(name, bytes)
+    /// Returns the suites of programs of one operation in this program's data, which are read once.
+    pub(super) fn operations() -> Result<&'static [Self], String> {
+        static OPERATIONS: LazyLock<Result<Vec<Suite>, String>> = LazyLock::new(|| {
+            let of_operations = SUITES.iter().filter(|(name, _)| *name != MODELS);
+            of_operations.map(|(name, bytes)| Suite::parse(name, bytes)).collect()
         });
-        OPERATIONS.as_ref().map_err(Clone::clone)
+        OPERATIONS.as_deref().map_err(Clone::clone)
     }
 
     fn read(path: &Path) -> Result<Self, String> {
@@ -190,13 +190,8 @@ impl Suite {
 }
 
 impl Case {
-    /// Returns the name of the operation.
-    pub(crate) fn op(&self) -> &str {
-        &self.op
-    }
-
     /// Returns the operation, the element type and the name.
-    pub(crate) fn label(&self) -> String {
+    pub(super) fn label(&self) -> String {
         format!("{} {} {}", self.op, self.element, self.name)
     }
 }

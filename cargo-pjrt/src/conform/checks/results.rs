@@ -9,7 +9,6 @@ use crate::conform::harness::{
     Context, Expected, Finding, ONE_DEVICE, Verdict, ensure, is_brief, performing,
 };
 use crate::numerics;
-use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{Buffer, Client, Device, ElementType, HostArray};
 
@@ -21,7 +20,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute of_rank 2 fail INTERNAL",
     )
     .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client, with a list of arguments and a list of outputs for each.")
-    .used_by(&Profile::ALL)
     .also(&["execute/adds"]),
     check(
         "results/collectives",
@@ -29,8 +27,7 @@ pub(super) const CHECKS: &[Entry] = &[
         collectives,
         "PJRT_LoadedExecutable_Execute when options>launch_id=990 swap_devices",
     )
-    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client, with a list of arguments and a list of outputs for each.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client, with a list of arguments and a list of outputs for each."),
 ];
 
 /// The element types of the programs.
@@ -71,18 +68,18 @@ fn operations(context: &Context) -> Verdict {
     let order = numerics::Order::new();
     let (mut tried, mut wrong) = (Vec::new(), Vec::new());
     for (element, first) in elements.iter().map(|element| (element, true)).chain(others) {
-        for case in numerics::programs_of(element, first).map_err(Finding::Unsupported)? {
+        for operation in numerics::Operation::with_element(element, first).map_err(Finding::Unsupported)? {
             if start.elapsed() > LONGEST {
                 break;
             }
-            let label = case.label();
-            let run = || numerics::is_right(&client, case);
+            let (name, label) = (operation.name(), operation.label());
+            let run = || operation.run(&client);
             let outcome = performing(format!("the program {label}"), run).map_err(Finding::Unsupported)?;
             let Some(outcome) = outcome else { continue };
-            let module = outcome.as_ref().err().and_then(|_| numerics::parsed(case));
-            tried.push(numerics::Tried::new(case.op(), element, module.as_ref()));
+            let module = outcome.as_ref().err().and_then(|_| operation.module());
+            tried.push(numerics::Tried::new(name, element, module.as_ref()));
             wrong.extend(
-                outcome.err().map(|why| (order.key(case.op()), tried.len() - 1, format!("{label}: {why}"))),
+                outcome.err().map(|why| (order.key(name), tried.len() - 1, format!("{label}: {why}"))),
             );
         }
     }
