@@ -123,8 +123,8 @@ impl Report {
             let name = format!("PJRT_{function}");
             let state = self.slots.iter().find(|(slot, _)| *slot == name).map(|(_, state)| *state);
             // A function that is newer than the plugin's version is not called by the host.
-            let newer = state == Some(Slot::Absent) && *function == "LoadedExecutable_GetDeviceAssignment"
-                || state == Some(Slot::Absent) && *function == "Error_ForEachPayload";
+            let newer = state == Some(Slot::Absent) && function == "LoadedExecutable_GetDeviceAssignment"
+                || state == Some(Slot::Absent) && function == "Error_ForEachPayload";
             if !newer && matches!(state, None | Some(Slot::Absent | Slot::Null | Slot::Stub)) {
                 missing.push(name);
             }

@@ -1,7 +1,9 @@
-//! The functions that each host requires of a plugin.
+//! The hosts of plugins.
 
 use std::fmt;
 use std::str::FromStr;
+
+use super::functions::{Calls, FUNCTIONS};
 
 /// A host of plugins. Its calls were traced; see the documentation of the conformance kit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,21 +38,19 @@ impl Profile {
 
     /// Returns the names of the functions without which the host cannot run a program, without the prefix
     /// `PJRT_`.
-    #[must_use]
-    pub fn functions(self) -> &'static [&'static str] {
-        match self {
-            Self::Jax => JAX,
-            Self::TorchXla => TORCH_XLA,
-            Self::Gomlx => GOMLX,
-            Self::Zml => ZML,
-            Self::PjrtRs => PJRT_RS,
-        }
+    pub fn functions(self) -> impl Iterator<Item = &'static str> {
+        FUNCTIONS
+            .iter()
+            .filter(move |function| function.called_by(self) == Calls::Required)
+            .map(|function| function.name)
     }
 
-    /// Returns the hosts that call a function of the table.
+    /// Returns the hosts that call a function of the table, whether they require it or not.
     pub(crate) fn that_call(function: &str) -> Vec<Self> {
         let name = function.trim_start_matches("PJRT_");
-        Self::ALL.into_iter().filter(|profile| profile.functions().contains(&name)).collect()
+        let function = FUNCTIONS.iter().find(|function| function.name == name);
+        let calls = |host: &Self| function.is_some_and(|function| function.called_by(*host) != Calls::Never);
+        Self::ALL.into_iter().filter(calls).collect()
     }
 
     /// Returns the name of the host and the version that was examined.
@@ -84,230 +84,18 @@ impl FromStr for Profile {
     }
 }
 
-/// The functions that JAX 0.10.2 calls from start to exit, without those whose failure it tolerates.
-const JAX: &[&str] = &[
-    "Error_Destroy",
-    "Error_Message",
-    "Error_GetCode",
-    "Plugin_Initialize",
-    "Plugin_Attributes",
-    "Event_Destroy",
-    "Event_IsReady",
-    "Event_Error",
-    "Event_OnReady",
-    "Client_Create",
-    "Client_Destroy",
-    "Client_PlatformName",
-    "Client_ProcessIndex",
-    "Client_PlatformVersion",
-    "Client_Devices",
-    "Client_AddressableDevices",
-    "Client_LookupDevice",
-    "Client_AddressableMemories",
-    "Client_Compile",
-    "Client_BufferFromHostBuffer",
-    "DeviceDescription_Id",
-    "DeviceDescription_ProcessIndex",
-    "DeviceDescription_Attributes",
-    "DeviceDescription_Kind",
-    "DeviceDescription_DebugString",
-    "DeviceDescription_ToString",
-    "Device_GetDescription",
-    "Device_IsAddressable",
-    "Device_LocalHardwareId",
-    "Device_AddressableMemories",
-    "Device_DefaultMemory",
-    "Memory_Id",
-    "Memory_Kind",
-    "Memory_DebugString",
-    "Memory_ToString",
-    "Memory_AddressableByDevices",
-    "Executable_Destroy",
-    "Executable_Name",
-    "Executable_NumOutputs",
-    "LoadedExecutable_Destroy",
-    "LoadedExecutable_GetExecutable",
-    "LoadedExecutable_AddressableDevices",
-    "LoadedExecutable_Execute",
-    "LoadedExecutable_GetDeviceAssignment",
-    "Buffer_Destroy",
-    "Buffer_ElementType",
-    "Buffer_Dimensions",
-    "Buffer_Device",
-    "Buffer_Memory",
-    "Buffer_Delete",
-    "Buffer_IsDeleted",
-    "Buffer_CopyToMemory",
-    "Buffer_ToHostBuffer",
-    "Buffer_IsOnCpu",
-    "Buffer_ReadyEvent",
-    "Error_ForEachPayload",
-];
-
-/// The functions that PyTorch/XLA 2.9 calls while it trains, without those whose failure it tolerates.
-const TORCH_XLA: &[&str] = &[
-    "Error_Destroy",
-    "Error_Message",
-    "Error_GetCode",
-    "Plugin_Initialize",
-    "Plugin_Attributes",
-    "Event_Destroy",
-    "Event_OnReady",
-    "Client_Create",
-    "Client_PlatformName",
-    "Client_PlatformVersion",
-    "Client_Devices",
-    "Client_AddressableDevices",
-    "Client_AddressableMemories",
-    "Client_Compile",
-    "Client_BufferFromHostBuffer",
-    "DeviceDescription_Id",
-    "DeviceDescription_Attributes",
-    "Device_GetDescription",
-    "Device_IsAddressable",
-    "Device_AddressableMemories",
-    "Device_DefaultMemory",
-    "Memory_AddressableByDevices",
-    "LoadedExecutable_GetExecutable",
-    "LoadedExecutable_AddressableDevices",
-    "LoadedExecutable_Execute",
-    "Executable_OptimizedProgram",
-    "Executable_NumOutputs",
-    "Buffer_Destroy",
-    "Buffer_ElementType",
-    "Buffer_Dimensions",
-    "Buffer_UnpaddedDimensions",
-    "Buffer_DynamicDimensionIndices",
-    "Buffer_Device",
-    "Buffer_IsDeleted",
-    "Buffer_ToHostBuffer",
-];
-
-/// The functions that the tests of go-xla and GoMLX call, without those called only for the platform "CPU".
-const GOMLX: &[&str] = &[
-    "Error_Destroy",
-    "Error_Message",
-    "Error_GetCode",
-    "Plugin_Initialize",
-    "Plugin_Attributes",
-    "Event_Destroy",
-    "Event_Await",
-    "Client_Create",
-    "Client_Destroy",
-    "Client_PlatformName",
-    "Client_PlatformVersion",
-    "Client_ProcessIndex",
-    "Client_Devices",
-    "Client_AddressableDevices",
-    "Client_DefaultDeviceAssignment",
-    "Client_Compile",
-    "Client_BufferFromHostBuffer",
-    "Device_GetDescription",
-    "Device_IsAddressable",
-    "Device_LocalHardwareId",
-    "DeviceDescription_DebugString",
-    "DeviceDescription_ProcessIndex",
-    "LoadedExecutable_GetExecutable",
-    "LoadedExecutable_Execute",
-    "LoadedExecutable_Destroy",
-    "Executable_Name",
-    "Executable_NumOutputs",
-    "Executable_GetCompiledMemoryStats",
-    "Executable_Destroy",
-    "Buffer_ToHostBuffer",
-    "Buffer_Dimensions",
-    "Buffer_ElementType",
-    "Buffer_Device",
-    "Buffer_Destroy",
-];
-
-/// The functions that ZML's bindings call to load weights and run a model.
-const ZML: &[&str] = &[
-    "Error_Destroy",
-    "Error_Message",
-    "Error_GetCode",
-    "Plugin_Initialize",
-    "Plugin_Attributes",
-    "Event_Destroy",
-    "Event_IsReady",
-    "Event_OnReady",
-    "Client_Create",
-    "Client_PlatformName",
-    "Client_AddressableDevices",
-    "Client_AddressableMemories",
-    "Client_Compile",
-    "Client_BufferFromHostBuffer",
-    "Client_CreateUninitializedBuffer",
-    "Client_CreateBuffersForAsyncHostToDevice",
-    "AsyncHostToDeviceTransferManager_Destroy",
-    "AsyncHostToDeviceTransferManager_RetrieveBuffer",
-    "AsyncHostToDeviceTransferManager_TransferData",
-    "Device_GetDescription",
-    "Device_DefaultMemory",
-    "DeviceDescription_Id",
-    "DeviceDescription_Kind",
-    "DeviceDescription_DebugString",
-    "DeviceDescription_ToString",
-    "Memory_Kind",
-    "Memory_AddressableByDevices",
-    "LoadedExecutable_GetExecutable",
-    "LoadedExecutable_Execute",
-    "LoadedExecutable_Destroy",
-    "Executable_Destroy",
-    "Executable_NumOutputs",
-    "Executable_Serialize",
-    "Executable_DeserializeAndLoad",
-    "Buffer_Destroy",
-    "Buffer_ElementType",
-    "Buffer_Dimensions",
-    "Buffer_OpaqueDeviceMemoryDataPointer",
-    "Buffer_ReadyEvent",
-    "Buffer_ToHostBuffer",
-];
-
-/// The functions that a program of the crate `pjrt` calls to compile and run a program, and to read its
-/// results.
-const PJRT_RS: &[&str] = &[
-    "Error_Destroy",
-    "Error_Message",
-    "Error_GetCode",
-    "Plugin_Initialize",
-    "Plugin_Attributes",
-    "Event_Destroy",
-    "Event_IsReady",
-    "Event_Error",
-    "Event_Await",
-    "Event_OnReady",
-    "Client_Create",
-    "Client_Destroy",
-    "Client_PlatformName",
-    "Client_AddressableDevices",
-    "Client_Compile",
-    "Client_BufferFromHostBuffer",
-    "LoadedExecutable_GetExecutable",
-    "LoadedExecutable_Execute",
-    "LoadedExecutable_Destroy",
-    "Executable_NumOutputs",
-    "Executable_Destroy",
-    "Buffer_ReadyEvent",
-    "Buffer_ToHostBuffer",
-    "Buffer_ElementType",
-    "Buffer_Dimensions",
-    "Buffer_GetMemoryLayout",
-    "Buffer_Destroy",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn profiles_name_functions_that_exist() {
-        for profile in Profile::ALL {
-            for function in profile.functions() {
-                let known = pjrt_sys::SLOTS.iter().any(|slot| slot.name == format!("PJRT_{function}"));
-                assert!(known, "{profile}: {function}");
-            }
-        }
+    fn optional_functions_have_callers_and_are_not_required() {
+        assert_eq!(
+            Profile::that_call("PJRT_Executable_Serialize"),
+            [Profile::Jax, Profile::TorchXla, Profile::Zml, Profile::PjrtRs]
+        );
+        assert!(Profile::Jax.functions().all(|function| function != "Executable_Serialize"));
+        assert!(Profile::Jax.functions().any(|function| function == "Buffer_ToHostBuffer"));
+        assert!(Profile::that_call("PJRT_Device_ClearMemoryStats").is_empty());
     }
 }

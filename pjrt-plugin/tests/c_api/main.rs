@@ -21,8 +21,6 @@ mod profiler;
 mod programs;
 mod raw_buffers;
 mod single_process;
-mod slot_page;
-mod slot_rows;
 mod struct_sizes;
 mod traits_page;
 mod transfers;

@@ -372,7 +372,7 @@ pub(super) fn by_way() -> Vec<Check> {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: vec![Profile::Jax, Profile::TorchXla],
+        used_by: Profile::ALL.to_vec(),
         needed_since: 0,
         fault: way.fault.to_owned(),
         also: match way.fault {

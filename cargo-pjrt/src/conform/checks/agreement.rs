@@ -18,7 +18,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Memory_AddressableByDevices first_list devices num_devices",
     )
     .header("PJRT_Memory_AddressableByDevices", "Returns the devices that can address this memory.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["memory/knows_its_devices"]),
     check(
         "agreement/memories_of_devices",
@@ -27,7 +26,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Device_AddressableMemories first_list memories num_memories",
     )
     .header("PJRT_Device_AddressableMemories", "Returns a list of memories that are addressable by this device.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["*"]),
     check(
         "topology/serialized_twice",

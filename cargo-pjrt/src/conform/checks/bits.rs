@@ -61,8 +61,7 @@ pub(super) const CHECKS: &[Entry] = &[
         devices,
         "PJRT_Buffer_CopyToDevice bits denormal",
     )
-    .header("PJRT_Buffer_CopyToDevice", "The function copies the buffer's data; it does not convert it.")
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Buffer_CopyToDevice", "The function copies the buffer's data; it does not convert it."),
     check(
         "bits/transposed_copies",
         "An upload with strides and a readback with a layout keep the bits of floating-point numbers.",

@@ -1,7 +1,7 @@
 //! Checks of arrays on devices.
 
 use super::devices::others;
-use super::entry::{ALL, Entry, check};
+use super::entry::{ALL, Entry, NONE, check};
 use crate::conform::harness::{
     Context, Expected, FREED_WHILE_HELD, Finding, NOT_THE_DEFAULT, ONE_DEVICE, Verdict, array_fails_with,
     compile_add, ensure, equal, f32_bytes, is_in_memory, is_on_device, narrowest, numbers, refused_with,
@@ -69,8 +69,7 @@ pub(super) const CHECKS: &[Entry] = &[
         dynamic,
         "PJRT_Buffer_DynamicDimensionIndices set num_dynamic_dims=1 dynamic_dim_indices=zeros",
     )
-    .header("PJRT_Buffer_DynamicDimensionIndices", "Returns the indices of dynamically-sized dimensions, or an empty list if all dimensions are static.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_Buffer_DynamicDimensionIndices", "Returns the indices of dynamically-sized dimensions, or an empty list if all dimensions are static."),
     check(
         "buffer/memory_layout",
         "A row-major array reports its last dimension as the most minor one: jaxlib up to 0.4.30 and R query it.",
@@ -134,16 +133,14 @@ pub(super) const CHECKS: &[Entry] = &[
         delete_twice,
         "PJRT_Buffer_Delete after PJRT_Buffer_Delete fail FAILED_PRECONDITION",
     )
-    .host("XLA's client, PjRtCApiBuffer::Delete", "Calls the function whether or not the buffer is deleted, and ends the process if it fails.")
-    .used_by(&[Profile::Jax]),
+    .host("XLA's client, PjRtCApiBuffer::Delete", "Calls the function whether or not the buffer is deleted, and ends the process if it fails."),
     check(
         "buffer/ready_event_of_a_deleted_one",
         "The ready event of an array that was deleted is an error with INVALID_ARGUMENT.",
         deleted_ready,
         "PJRT_Buffer_ReadyEvent after PJRT_Buffer_Delete set event=complete",
     )
-    .header("PJRT_Buffer_ReadyEvent", "If the buffer has been deleted or donated, the returned event will immediately indicate an error.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Buffer_ReadyEvent", "If the buffer has been deleted or donated, the returned event will immediately indicate an error."),
     check(
         "buffer/is_on_cpu_stays",
         "PJRT_Buffer_IsOnCpu returns the same value on every call.",
@@ -159,7 +156,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_UnsafePointer set buffer_pointer=0",
     )
     .header("PJRT_Buffer_UnsafePointer", "Returns platform-dependent address for the given buffer.")
-    .used_by(&[Profile::Jax])
     .also(&["view/address"]),
     check(
         "buffer/pointers_differ",
@@ -168,7 +164,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_UnsafePointer set buffer_pointer=4096",
     )
     .header("PJRT_Buffer_UnsafePointer", "Returns platform-dependent address for the given buffer.")
-    .used_by(&[Profile::Jax])
     .also(&["view/address"]),
     check(
         "buffer/hold_and_release",
@@ -185,7 +180,8 @@ pub(super) const CHECKS: &[Entry] = &[
         release,
         "PJRT_Buffer_DecreaseExternalReferenceCount accept",
     )
-    .header("PJRT_Buffer_DecreaseExternalReferenceCount", "Returns an error if the reference count is zero."),
+    .header("PJRT_Buffer_DecreaseExternalReferenceCount", "Returns an error if the reference count is zero.")
+    .only_used_by(NONE),
     check(
         "buffer/held_data_has_an_address",
         "Data that is held has an address.",
@@ -194,7 +190,6 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Buffer_OpaqueDeviceMemoryDataPointer", "Returns the opaque device memory data pointer of the buffer.")
     .needed_by(&[Profile::Zml])
-    .used_by(&[Profile::Jax])
     .also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete"]),
     check(
         "buffer/held_data_can_be_read",
@@ -203,7 +198,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_OpaqueDeviceMemoryDataPointer set device_memory_ptr+4",
     )
     .host("JAX, jaxlib/py_array.cc, PyHostValue", "Creates a NumPy array over the address of an array on the CPU.")
-    .used_by(&[Profile::Jax])
     .also(&["buffer/held_data_outlives_delete"]),
     check(
         "buffer/held_data_outlives_delete",
@@ -212,7 +206,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_Delete scribble_held",
     )
     .header("PJRT_Buffer_IncreaseExternalReferenceCount", "The raw buffer data is being shared with another framework (e.g. NumPy, dlpack) and should not be deleted or moved by the PJRT implementation.")
-    .used_by(&[Profile::Jax])
     .also(&[
         "programs/the_same_output_twice",
         "reuse/copy_in_the_same_memory",
@@ -280,6 +273,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_DonateWithControlDependency fail INTERNAL",
     )
     .host("XLA's client, PjRtCApiBuffer::DonateWithControlDependency", "Uses the new buffer instead of the old one, after the dependency.")
+    .only_used_by(NONE)
     .since(88)
     .also(&["buffer/donate_with_failed_dependency"]),
     check(

@@ -6,7 +6,6 @@ use super::program_text::compiled;
 use crate::conform::harness::{
     Context, Finding, ONE_DEVICE, Verdict, add_program, ensure, f32_bytes, is_on_device, numbers, upload_to,
 };
-use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, Device, ElementType, Error, ExecuteOptions, HostArray, LoadedExecutable,
@@ -19,16 +18,14 @@ pub(super) const CHECKS: &[Entry] = &[
         chains,
         "PJRT_Buffer_CopyToMemory on_another_device of_rank 7 zeroed dst_buffer 11 7",
     )
-    .header("PJRT_Buffer_CopyToMemory", "Copies the buffer to memory `dst_memory` within the same client: from whichever device it is on.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Buffer_CopyToMemory", "Copies the buffer to memory `dst_memory` within the same client: from whichever device it is on."),
     check(
         "devices/programs_of_copies",
         "A program on any device computes with copies of arrays of every other device, immediately after the copy was requested, and with copies of copies.",
         programs,
         "PJRT_LoadedExecutable_Execute on_another_device when options>launch_id=656 fail INTERNAL",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::argument_lists", "The arguments are arrays on the device that executes; a copy on this device is one.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_LoadedExecutable_Execute_Args::argument_lists", "The arguments are arrays on the device that executes; a copy on this device is one."),
 ];
 
 /// The maximum number of devices of which all pairs are checked.

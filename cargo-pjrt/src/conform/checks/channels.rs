@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::devices::{id_of, two};
-use super::entry::{Entry, check};
+use super::entry::{Entry, NONE, check};
 use super::program_text::compiled;
 use crate::conform::harness::{
     Context, Finding, Verdict, array_fails_with, count_of, ensure, equal, f32_bytes, fails_with, numbers,
@@ -61,7 +61,8 @@ pub(super) const CHECKS: &[Entry] = &[
         too_long,
         "PJRT_CopyToDeviceStream_AddChunk accept set transfer_complete=complete",
     )
-    .header("PJRT_CopyToDeviceStream_AddChunk", "Fails if the chunk exceeds the total. The stream takes ownership of the chunk and calls its deleter."),
+    .header("PJRT_CopyToDeviceStream_AddChunk", "Fails if the chunk exceeds the total. The stream takes ownership of the chunk and calls its deleter.")
+    .only_used_by(NONE),
 ];
 
 const ARRAY: &str = "tensor<4xf32>";

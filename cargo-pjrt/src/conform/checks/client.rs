@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::entry::{ALL, Entry, check};
+use super::entry::{ALL, Entry, NONE, check};
 use super::properties::type_name;
 use crate::conform::harness::{
     Context, Finding, Message, SAME_ID, Verdict, ask_another, ensure, equal, refused, refused_with, send,
@@ -49,7 +49,8 @@ pub(super) const CHECKS: &[Entry] = &[
         two_clients,
         "PJRT_Client_Create clients 1 fail ALREADY_EXISTS",
     )
-    .advice("Tests of hosts create several clients. A device that only one client can hold may forbid it.")
+    .advice("GoMLX creates a client for each backend that a program asks for. A device that only one client can hold may forbid it.")
+    .used_by(&[Profile::Gomlx])
     .also(&["layouts/readback_by_strides_at_rank_3"]),
     check(
         "client/unknown_option",
@@ -122,6 +123,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_LookupDevice when id=12345 code NOT_FOUND",
     )
     .header("PJRT_Client_LookupDevice", "Returns a PJRT_Device* with the specified ID. There is none.")
+    .only_used_by(NONE)
     .also(&["client/lookup_of_a_negative_id"]),
     check(
         "client/lookup_of_a_negative_id",
@@ -129,7 +131,8 @@ pub(super) const CHECKS: &[Entry] = &[
         lookup_negative,
         "PJRT_Client_LookupDevice when id=-1 message nothing",
     )
-    .header("PJRT_Client_LookupDevice", "Returns a PJRT_Device* with the specified ID. There is none."),
+    .header("PJRT_Client_LookupDevice", "Returns a PJRT_Device* with the specified ID. There is none.")
+    .only_used_by(NONE),
     check(
         "client/lookup_addressable_device",
         "PJRT_Client_LookupAddressableDevice finds every device by its local hardware id, and refuses others.",
@@ -231,7 +234,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Device_GetAttributes set attributes_deleter=null",
     )
     .host("XLA's client, PjRtCApiDevice", "Calls the deleter without comparing it with null.")
-    .used_by(&[Profile::Jax])
     .since(92),
     check(
         "device/is_addressable",
@@ -255,7 +257,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Device_CreateAsyncTrackingEvent fail INTERNAL",
     )
     .host("XLA's client, PjRtCApiDevice::CreateAsyncTrackingEvent", "Ends the process if the function fails.")
-    .used_by(&[Profile::Jax])
     .since(86),
     check(
         "topology/platform_name",
@@ -263,16 +264,14 @@ pub(super) const CHECKS: &[Entry] = &[
         topology_name,
         "PJRT_TopologyDescription_PlatformName set platform_name_size=0",
     )
-    .header("PJRT_TopologyDescription_PlatformName", "Returns a string that identifies the platform (e.g. \"cpu\", \"gpu\", \"tpu\").")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_TopologyDescription_PlatformName", "Returns a string that identifies the platform (e.g. \"cpu\", \"gpu\", \"tpu\")."),
     check(
         "topology/platform_version",
         "A client's topology has a version.",
         topology_version,
         "PJRT_TopologyDescription_PlatformVersion set platform_version_size=0",
     )
-    .header("PJRT_TopologyDescription_PlatformVersion", "Returns a string containing human-readable, platform-specific version info.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_TopologyDescription_PlatformVersion", "Returns a string containing human-readable, platform-specific version info."),
     check(
         "topology/devices",
         "A client's topology describes the client's devices.",
@@ -286,8 +285,7 @@ pub(super) const CHECKS: &[Entry] = &[
         topology_attributes,
         "PJRT_TopologyDescription_Attributes fail INTERNAL",
     )
-    .host("XLA's client, PjRtCApiTopologyDescription::InitAttributes", "Ends the process if the function fails or an attribute has an unknown type.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .host("XLA's client, PjRtCApiTopologyDescription::InitAttributes", "Ends the process if the function fails or an attribute has an unknown type."),
     check(
         "topology/fingerprint",
         "The fingerprint of a topology does not change.",

@@ -1,6 +1,6 @@
 //! Checks of the errors that the host passes: every code and message comes back as it was, through each function.
 
-use super::entry::{ALL, Entry, check};
+use super::entry::{Entry, check};
 use crate::conform::harness::{
     Context, Finding, ONE_CODE, Verdict, any_error, array_fails_with, described, ensure, event_fails_with,
     fails_with, patience, upload_four,
@@ -15,7 +15,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Error_GetCode set code=2",
     )
     .header("PJRT_Error_GetCode_Args::code", "Receives the code of the error.")
-    .used_by(ALL)
     .since(89)
     .also(&["*"]),
     check(

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::entry::{ALL, Entry, check};
+use super::entry::{Entry, check};
 use super::layouts::{Strided, strides_of};
 use crate::conform::harness::{
     Context, Expected, Finding, LAYOUT_IGNORED, STRIDES_IGNORED, UNKNOWN, Verdict, accepts, memory_name,
@@ -21,16 +21,14 @@ pub(super) const CHECKS: &[Entry] = &[
         uploads,
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 dims.0=65 host_buffer_semantics=2 give byte_strides=null num_byte_strides=0",
     )
-    .header("PJRT_Client_BufferFromHostBuffer_Args", "The fields are independent of each other: `host_buffer_semantics` says how long the memory is valid, `byte_strides` and `device_layout` how elements are stored, `device` and `memory` where the array is created.")
-    .used_by(ALL),
+    .header("PJRT_Client_BufferFromHostBuffer_Args", "The fields are independent of each other: `host_buffer_semantics` says how long the memory is valid, `byte_strides` and `device_layout` how elements are stored, `device` and `memory` where the array is created."),
     check(
         "readback/each_combination",
         "A readback is right for each combination of layout in host memory, number of dimensions, size, element type, device and memory.",
         readbacks,
         "PJRT_Buffer_ToHostBuffer when host_layout!=0 dst_size=33540 give host_layout=null",
     )
-    .header("PJRT_Buffer_ToHostBuffer_Args::host_layout", "The layout of the array in the host's memory; if null, that of the array.")
-    .used_by(ALL),
+    .header("PJRT_Buffer_ToHostBuffer_Args::host_layout", "The layout of the array in the host's memory; if null, that of the array."),
 ];
 
 /// The dimensions: no and one element, no elements, and sizes beyond those of vectors and tiles.

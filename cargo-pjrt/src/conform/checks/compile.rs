@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 
-use super::entry::{ALL, Entry, check};
+use super::entry::{ALL, Entry, NONE, check};
 use super::program_text::{compiled, with_main};
 use super::threads::on_threads;
 use crate::conform::harness::{
@@ -31,6 +31,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_Compile when program>code_size=246 fail INVALID_ARGUMENT",
     )
     .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string).")
+    .only_used_by(NONE)
     .needed_by(&[Profile::Jax, Profile::Zml]),
     check(
         "compile/unknown_field_of_options",
@@ -47,6 +48,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_Compile when program>format_size=3 fail INTERNAL",
     )
     .header("PJRT_Program", "\"hlo\": code string takes serialized HloModuleProto.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::TorchXla])
     .also(&["compile/optimized_program_of_hlo"]),
     check(
@@ -55,7 +57,8 @@ pub(super) const CHECKS: &[Entry] = &[
         unknown_format,
         "PJRT_Client_Compile when program>format_size=9 message nothing",
     )
-    .header("PJRT_Program", "Supported formats are \"hlo\", \"hlo_with_config\" and \"mlir\"."),
+    .header("PJRT_Program", "Supported formats are \"hlo\", \"hlo_with_config\" and \"mlir\".")
+    .only_used_by(NONE),
     check(
         "compile/garbage",
         "Bytes that do not represent a program are refused with INVALID_ARGUMENT.",
@@ -70,14 +73,16 @@ pub(super) const CHECKS: &[Entry] = &[
         cut_off,
         "PJRT_Client_Compile when program>code_size=24 code INTERNAL",
     )
-    .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string). These bytes are none."),
+    .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string). These bytes are none.")
+    .only_used_by(NONE),
     check(
         "compile/nothing",
         "An empty program is refused with INVALID_ARGUMENT.",
         nothing,
         "PJRT_Client_Compile when program>code_size=0 code INTERNAL",
     )
-    .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string). A program has a main function."),
+    .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string). A program has a main function.")
+    .only_used_by(NONE),
     check(
         "compile/wrong_types",
         "A program with inconsistent types is refused with INVALID_ARGUMENT.",
@@ -85,6 +90,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_Compile code UNKNOWN",
     )
     .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string). This module is invalid.")
+    .only_used_by(NONE)
     .also(&["compile/*"]),
     check(
         "compile/unknown_operation",
@@ -100,7 +106,8 @@ pub(super) const CHECKS: &[Entry] = &[
         garbage_options,
         "PJRT_Client_Compile when compile_options_size=5 code INTERNAL",
     )
-    .header("PJRT_Client_Compile_Args::compile_options", "Serialized CompileOptionsProto. These bytes are none."),
+    .header("PJRT_Client_Compile_Args::compile_options", "Serialized CompileOptionsProto. These bytes are none.")
+    .only_used_by(NONE),
     check(
         "compile/too_many_replicas",
         "More replicas than devices are refused with INVALID_ARGUMENT.",
@@ -129,16 +136,14 @@ pub(super) const CHECKS: &[Entry] = &[
         num_replicas,
         "PJRT_Executable_NumReplicas set num_replicas=3",
     )
-    .header("PJRT_Executable_NumReplicas", "Returns the number of replicas of the executable.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Executable_NumReplicas", "Returns the number of replicas of the executable."),
     check(
         "compile/num_partitions",
         "A program for one device has one partition.",
         num_partitions,
         "PJRT_Executable_NumPartitions set num_partitions=3",
     )
-    .header("PJRT_Executable_NumPartitions", "Returns the number of partitions of the executable.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Executable_NumPartitions", "Returns the number of partitions of the executable."),
     check(
         "compile/num_outputs",
         "A program reports the number of its outputs; a root tuple counts as its elements.",
@@ -173,7 +178,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_OutputMemoryKinds set num_outputs=0",
     )
     .header("PJRT_Executable_OutputMemoryKinds", "Returns a list of memory kind strings for outputs.")
-    .used_by(&[Profile::Jax])
     .also(&["programs/memory_kinds_of_two_outputs"]),
     check(
         "compile/parameter_memory_kinds",
@@ -190,7 +194,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_Fingerprint set executable_fingerprint=text:same executable_fingerprint_size=4",
     )
     .header("PJRT_Executable_Fingerprint", "A unique fingerprint for `executable`. Two executables that were produced by compiling with identical inputs should have the same fingerprint.")
-    .used_by(&[Profile::Jax])
     .since(35)
     .also(&[
         "passed/programs_of_other_constants",
@@ -224,8 +227,7 @@ pub(super) const CHECKS: &[Entry] = &[
         cost,
         "PJRT_Executable_GetCostAnalysis call 2 set num_properties=0",
     )
-    .header("PJRT_Executable_GetCostAnalysis_Args::properties", "`properties` and any embedded data are owned by and have the same lifetime as `executable`.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Executable_GetCostAnalysis_Args::properties", "`properties` and any embedded data are owned by and have the same lifetime as `executable`."),
     check(
         "compile/memory_stats",
         "The reported size of the arguments is at least the size of their elements.",
@@ -234,7 +236,6 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Executable_GetCompiledMemoryStats", "Return memory stats that allow callers to estimate memory usage when running this executable.")
     .needed_by(&[Profile::Gomlx])
-    .used_by(&[Profile::Jax])
     .since(40),
     check(
         "compile/optimized_program",
@@ -244,7 +245,6 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Executable_OptimizedProgram", "If called with nullptr as `program->code`, `PJRT_Executable_OptimizedProgram` will populate `program->code_size`.")
     .needed_by(&[Profile::TorchXla])
-    .used_by(&[Profile::Jax])
     .also(&["compile/optimized_program_of_hlo"]),
     check(
         "compile/optimized_program_of_hlo",
@@ -253,6 +253,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_OptimizedProgram set program>format_size=3",
     )
     .host("XLA's client, PjRtCApiExecutable::GetHloModules", "Reads mlir and hlo_with_config, and fails for other formats; PyTorch/XLA's PjRtComputationClient::Compile asks for the modules of each program.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::TorchXla])
     .also(&["compile/optimized_program"]),
     check(
@@ -262,8 +263,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_Serialize set serialized_executable_deleter=null",
     )
     .header("PJRT_Executable_Serialize_Args::serialized_executable_deleter", "cleanup fn must be called to free the backing memory for serialized_bytes.")
-    .needed_by(&[Profile::Zml])
-    .used_by(&[Profile::Jax]),
+    .needed_by(&[Profile::Zml]),
     check(
         "compile/round_trip",
         "A program computes the same results after it was serialized and loaded again.",
@@ -272,7 +272,6 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Executable_DeserializeAndLoad", "Deserializes an executable serialized by `PJRT_Executable_Serialize`.")
     .needed_by(&[Profile::Zml])
-    .used_by(&[Profile::Jax])
     .also(&["compile/garbage_executable"]),
     check(
         "compile/garbage_executable",
@@ -280,8 +279,7 @@ pub(super) const CHECKS: &[Entry] = &[
         garbage_executable,
         "PJRT_Executable_DeserializeAndLoad when serialized_executable_size=6 crash",
     )
-    .host("jax/_src/compiler.py, _cache_read", "Warns of an error, and compiles the program, if the bytes of the cache cannot be loaded.")
-    .used_by(&[Profile::Jax]),
+    .host("JAX, jax/_src/compiler.py, _cache_read", "Warns of an error, and compiles the program, if the bytes of the cache cannot be loaded."),
     check(
         "compile/compile_options",
         "PJRT_Executable_GetCompileOptions returns options and a deleter.",
@@ -316,7 +314,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_AddressableDeviceLogicalIds set num_addressable_device_logical_ids=0",
     )
     .header("PJRT_LoadedExecutable_AddressableDeviceLogicalIds", "Returns a list of logical device ids this executable will run on.")
-    .used_by(&[Profile::Jax])
     .since(96),
     check(
         "compile/delete",
@@ -332,6 +329,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_NumOutputs since PJRT_LoadedExecutable_Destroy fail INTERNAL",
     )
     .header("PJRT_LoadedExecutable_GetExecutable", "Constructs a PJRT_Executable from a PJRT_LoadedExecutable. The returned executable should be freed by the caller with PJRT_Executable_Destroy.")
+    .only_used_by(NONE)
     .also(&[
         "compile/*",
         "execute/*",

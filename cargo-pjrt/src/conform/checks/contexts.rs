@@ -46,8 +46,7 @@ pub(super) const CHECKS: &[Entry] = &[
         waiting,
         "PJRT_LoadedExecutable_Execute when options>launch_id=655 give options>context=null",
     )
-    .host("XLA's client, pjrt_c_api_client.cc, PjRtCApiLoadedExecutable::Execute", "Destroys the context when the call returns.")
-    .used_by(&[Profile::Jax]),
+    .host("XLA's client, pjrt_c_api_client.cc, PjRtCApiLoadedExecutable::Execute", "Destroys the context when the call returns."),
     check(
         "extension/several_values_of_a_context",
         "A handler finds each of the values of different types that the host added to the context of the execution, in whatever order they were added, in each execution with this context, and no values of other contexts.",

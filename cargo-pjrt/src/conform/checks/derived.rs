@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=4 give on_delete_callback=null",
     )
     .header("PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback", "A callback to be performed when the PJRT_Buffer is done with the on-device buffer.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .only_used_by(&[Profile::Jax, Profile::TorchXla])
     .since(33),
 ];
 

@@ -25,7 +25,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer first_device",
     )
     .header("PJRT_Buffer_Device", "Returns this buffer's storage device.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["devices/*", "execute/on_a_named_device"]),
     check(
         "devices/uploads_from_other_threads",
@@ -42,24 +41,21 @@ pub(super) const CHECKS: &[Entry] = &[
         program_for_second,
         "PJRT_LoadedExecutable_Execute when options>launch_id=930 fail INTERNAL",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time."),
     check(
         "devices/num_replicas",
         "PJRT_Executable_NumReplicas is the number of replicas in the compile options.",
         num_replicas,
         "PJRT_Executable_NumReplicas replace num_replicas 2 1",
     )
-    .header("PJRT_Executable_NumReplicas", "Returns the number of replicas of the executable.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Executable_NumReplicas", "Returns the number of replicas of the executable."),
     check(
         "devices/num_partitions",
         "PJRT_Executable_NumPartitions is the number of partitions in the compile options.",
         num_partitions,
         "PJRT_Executable_NumPartitions replace num_partitions 2 1",
     )
-    .header("PJRT_Executable_NumPartitions", "Returns the number of partitions of the executable.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Executable_NumPartitions", "Returns the number of partitions of the executable."),
     check(
         "devices/order_of_devices",
         "PJRT_LoadedExecutable_AddressableDevices lists the devices in the order of the device assignment: hosts pass argument lists in this order.",
@@ -67,7 +63,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_AddressableDevices reverse addressable_devices num_addressable_devices",
     )
     .host("JAX, xla/python/pjrt_ifrt/pjrt_executable.cc, PjRtLoadedExecutable::Execute", "Passes the buffers of each argument, and receives those of each output, in the order of the program's addressable devices.")
-    .used_by(&[Profile::Jax])
     .also(&["devices/replicas_in_another_order", "executables/overridden_order"]),
     check(
         "devices/logical_ids",
@@ -75,8 +70,7 @@ pub(super) const CHECKS: &[Entry] = &[
         logical_ids,
         "PJRT_LoadedExecutable_AddressableDeviceLogicalIds reverse addressable_device_logical_ids num_addressable_device_logical_ids",
     )
-    .header("PJRT_LoadedExecutable_AddressableDeviceLogicalIds", "Returns a list of logical device ids this executable will run on.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_AddressableDeviceLogicalIds", "Returns a list of logical device ids this executable will run on."),
     check(
         "devices/device_assignment",
         "PJRT_LoadedExecutable_GetDeviceAssignment returns the assignment of the compile options.",
@@ -85,7 +79,6 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_LoadedExecutable_GetDeviceAssignment", "Retrieves the serialized DeviceAssignmentProto for a given PJRT_LoadedExecutable.")
     .since(79)
-    .used_by(&[Profile::Jax])
     .needed_since(79)
     .also(&["ownership/device_assignment"]),
     check(
@@ -94,56 +87,49 @@ pub(super) const CHECKS: &[Entry] = &[
         replicas,
         "PJRT_LoadedExecutable_Execute when options>launch_id=931 swap_devices",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device."),
     check(
         "devices/replicas_in_another_order",
         "If the device assignment begins with the second device, so do the lists of arguments and outputs.",
         reversed_replicas,
         "PJRT_LoadedExecutable_Execute when options>launch_id=932 swap_devices",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device."),
     check(
         "devices/replicas_in_a_cycle",
         "If the device assignment is a cycle of all devices, of which there are at least three, the lists of devices, arguments and outputs are in its order, not in the inverse one.",
         cycled_replicas,
         "PJRT_LoadedExecutable_Execute when options>launch_id=936 swap_devices 1 2",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device."),
     check(
         "devices/replicas_of_partitions",
         "A program of two replicas with two partitions each runs on the devices of its assignment: the lists of devices, logical ids, arguments and outputs have the same order.",
         replicas_of_partitions,
         "PJRT_LoadedExecutable_Execute when options>launch_id=937 swap_devices 1 2",
     )
-    .header("PJRT_LoadedExecutable_AddressableDeviceLogicalIds", "Returns a list of logical device ids this executable will run on.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_AddressableDeviceLogicalIds", "Returns a list of logical device ids this executable will run on."),
     check(
         "devices/split_array",
         "The parts of an array that is split over two partitions are the outputs of their devices, in order.",
         split_array,
         "PJRT_LoadedExecutable_Execute when options>launch_id=933 swap_devices",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device."),
     check(
         "devices/an_event_for_each",
         "PJRT_LoadedExecutable_Execute returns an event for each device, and all of them complete.",
         events,
         "PJRT_LoadedExecutable_Execute when options>launch_id=934 lose_event 1",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete."),
     check(
         "devices/each_event_waits",
         "The event of each device of an execution does not complete while the argument of this device has no data.",
         each_event_waits,
         "PJRT_LoadedExecutable_Execute when options>launch_id=939 early_events 1",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete."),
     check(
         "devices/copies_in_both_directions",
         "Two devices that copy arrays to each other do not wait for each other: a receive is queued before the programs that are launched later.",
@@ -159,7 +145,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_CopyToDevice free_source",
     )
     .header("PJRT_Buffer_Delete", "The device memory will be freed when all async operations using the buffer have completed.")
-    .used_by(&[Profile::Jax])
     .also(&["buffer/copy_to_another_device", "devices/copies_in_both_directions", "bits/copies_to_devices"]),
 ];
 

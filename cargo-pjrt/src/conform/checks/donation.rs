@@ -40,24 +40,21 @@ pub(super) const CHECKS: &[Entry] = &[
         destroyed,
         "PJRT_LoadedExecutable_Execute when options>launch_id=942 share_argument 0",
     )
-    .header("PJRT_Buffer_Destroy", "The function deletes the buffer, if it was neither deleted nor donated yet, and frees the object.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_Buffer_Destroy", "The function deletes the buffer, if it was neither deleted nor donated yet, and frees the object."),
     check(
         "donation/argument_that_is_being_read",
         "If an array is donated while it is read, the readback returns the elements from before the donation.",
         being_read,
         "PJRT_Buffer_ToHostBuffer when dst_size=4324 late_readback",
     )
-    .header("PJRT_Buffer_ToHostBuffer", "The function copies the buffer's data at the time of the call; its event is ready once the copy is made.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Buffer_ToHostBuffer", "The function copies the buffer's data at the time of the call; its event is ready once the copy is made."),
     check(
         "donation/argument_of_an_earlier_launch",
         "If an array is donated while an earlier execution reads it, that execution reads the elements from before the donation.",
         earlier_launch,
         "PJRT_LoadedExecutable_Execute when options>launch_id=943 late_execution",
     )
-    .header("PJRT_LoadedExecutable_Execute", "Executions read their arguments as they are at the time of the call, in the order of the calls.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_LoadedExecutable_Execute", "Executions read their arguments as they are at the time of the call, in the order of the calls."),
     check(
         "donation/copy_of_the_argument",
         "A copy of an array keeps its elements when the array is donated.",
@@ -65,7 +62,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_CopyToMemory share_source",
     )
     .header("PJRT_Buffer_CopyToMemory", "The result is a new buffer that the caller destroys, independently of its source.")
-    .used_by(&[Profile::Jax])
     .also(&["reuse/copy_in_the_same_memory"]),
     check(
         "donation/twice",
@@ -73,7 +69,7 @@ pub(super) const CHECKS: &[Entry] = &[
         twice,
         "PJRT_LoadedExecutable_Execute when options>launch_id=946 call 2 crash",
     )
-    .host("jax/_src/interpreters/pxla.py, ExecuteReplicated.__call__", "A user who passes a donated array again expects an exception."),
+    .host("JAX, jax/_src/interpreters/pxla.py, ExecuteReplicated.__call__", "A user who passes a donated array again expects an exception."),
     check(
         "donation/is_deleted_agrees_with_reading",
         "An argument of a program that donates it is deleted and cannot be read, or is not deleted and can be read.",
@@ -89,16 +85,14 @@ pub(super) const CHECKS: &[Entry] = &[
         donated_ready,
         "PJRT_Buffer_ReadyEvent after PJRT_Buffer_IsDeleted set event=complete",
     )
-    .header("PJRT_Buffer_ReadyEvent", "If the buffer has been deleted or donated, the returned event will immediately indicate an error.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Buffer_ReadyEvent", "If the buffer has been deleted or donated, the returned event will immediately indicate an error."),
     check(
         "donation/on_each_device",
         "A program of two replicas that donates an argument donates it on both devices.",
         on_each,
         "PJRT_LoadedExecutable_Execute when options>launch_id=822 hide_deleted 1",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::argument_lists", "The arguments that the program donates are consumed, on each device.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::argument_lists", "The arguments that the program donates are consumed, on each device."),
     check(
         "donation/several_protected_arguments",
         "Each argument in non_donatable_input_indices keeps its data, in whatever order the indices are.",
@@ -106,7 +100,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=861 give options>num_non_donatable_input_indices=1",
     )
     .header("PJRT_ExecuteOptions::non_donatable_input_indices", "A list of indices denoting the input buffers that should not be donated.")
-    .used_by(&[Profile::Jax])
     .also(&["passed/execute_options"]),
     check(
         "donation/of_each_type",
@@ -114,24 +107,21 @@ pub(super) const CHECKS: &[Entry] = &[
         of_each_type,
         "PJRT_LoadedExecutable_Execute when options>launch_id=613 of_type 5 of_rank 0 zeroed_output 1",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`].")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`]."),
     check(
         "donation/in_another_order",
         "A program that returns its donated arguments in another order, each in the memory of another one, returns the right elements.",
         in_another_order,
         "PJRT_LoadedExecutable_Execute when options>launch_id=616 copy_argument 2 0",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "The outputs are in the order in which the program returns them: an output in the memory of an argument must not change another output that is made of this argument.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "The outputs are in the order in which the program returns them: an output in the memory of an argument must not change another output that is made of this argument."),
     check(
         "donation/equal_numbers_of_elements",
         "If a program donates arrays of different dimensions with equal numbers of elements, its outputs are right, and no other array changes: their sizes with padding may differ.",
         equal_numbers,
         "PJRT_LoadedExecutable_Execute when options>launch_id=612 zeroed_output 1",
     )
-    .header("PJRT_ExecuteOptions::non_donatable_input_indices", "The compiler might mark the input as `may-alias`, which could lead PjRt to donate the input buffer: the output must fit into it.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_ExecuteOptions::non_donatable_input_indices", "The compiler might mark the input as `may-alias`, which could lead PjRt to donate the input buffer: the output must fit into it."),
     check(
         "donation/in_a_loop",
         "A value that a loop of donating executions updates is right after each execution, while other arrays of its size come and go.",

@@ -14,12 +14,16 @@ pub(super) struct Entry {
     since: i32,
     needed_by: &'static [Profile],
     used_by: &'static [Profile],
+    is_only_used_by: bool,
     needed_since: i32,
     also: &'static [&'static str],
 }
 
 /// All hosts.
 pub(super) const ALL: &[Profile] = &Profile::ALL;
+
+/// No host: the hosts that call the function never do what the rule is about.
+pub(super) const NONE: &[Profile] = &[];
 
 /// Creates a row of a table: the name, the rule, the check, and the fault that it detects.
 pub(super) const fn check(
@@ -38,6 +42,7 @@ pub(super) const fn check(
         since: 0,
         needed_by: &[],
         used_by: &[],
+        is_only_used_by: false,
         needed_since: 0,
         also: &[],
     }
@@ -75,10 +80,15 @@ impl Entry {
         Self { needed_by: profiles, ..self }
     }
 
-    /// Sets the hosts that use the feature if the plugin has it: they crash, hang or compute wrong results if
-    /// the plugin then breaks the rule.
+    /// Adds hosts that use the feature if the plugin has it: they crash, hang or compute wrong results if the plugin then breaks the
+    /// rule. Those of the [source](Source::hosts) do.
     pub(super) const fn used_by(self, profiles: &'static [Profile]) -> Self {
         Self { used_by: profiles, ..self }
+    }
+
+    /// Sets the hosts that use the feature if the plugin has it, because not all hosts of the source do what the rule is about.
+    pub(super) const fn only_used_by(self, profiles: &'static [Profile]) -> Self {
+        Self { is_only_used_by: true, ..self.used_by(profiles) }
     }
 
     /// Sets the minor version from which these hosts require the rule. They accept older plugins that break
@@ -102,7 +112,13 @@ impl From<&Entry> for Check {
             is_of_the_table: entry.is_of_the_table,
             since: entry.since,
             needed_by: entry.needed_by,
-            used_by: entry.used_by.to_vec(),
+            used_by: if entry.is_only_used_by {
+                entry.used_by.to_vec()
+            } else {
+                let of_source = entry.source.hosts();
+                let uses = |host: &Profile| entry.used_by.contains(host) || of_source.contains(host);
+                Profile::ALL.into_iter().filter(uses).collect()
+            },
             needed_since: entry.needed_since,
             fault: entry.fault.to_owned(),
             also: entry.also,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::entry::{ALL, Entry, check};
+use super::entry::{ALL, Entry, NONE, check};
 use super::pending::{Gate, Pending, in_error};
 use crate::conform::harness::{
     Context, ENDS_WITH_ANOTHER, Finding, LOST_BY_CALLBACK, LOST_CALLBACK, MISSED_CALLBACKS, NEVER_COMPLETE,
@@ -52,7 +52,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_OnReady callback twice",
     )
     .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready. Ownership of `error` is passed to the callback.")
-    .used_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml])
     .also(&["event/completing_races_with_callbacks", "event/many_callbacks", "failures/callbacks_come_once"]),
     check(
         "event/many_callbacks",
@@ -61,7 +60,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_OnReady call 3 callback never",
     )
     .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["event/completing_races_with_callbacks"]),
     check(
         "event/callbacks_of_a_pending_one",
@@ -70,7 +68,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_OnReady after PJRT_Event_OnReady callback never",
     )
     .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["event/callbacks_of_a_created_one", "event/many_callbacks", "failures/callbacks_come_once"]),
     check(
         "event/callbacks_of_a_created_one",
@@ -79,6 +76,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_OnReady since PJRT_Event_Create after PJRT_Event_OnReady callback never",
     )
     .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready.")
+    .only_used_by(NONE)
     .since(89)
     .also(&["event/callbacks_of_a_pending_one", "event/many_callbacks", "failures/callbacks_come_once"]),
     check(
@@ -98,7 +96,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_IsReady inside_callback set is_ready=0",
     )
     .header("PJRT_Event_OnReady", "`callback` will be called once `event` is ready.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(77)
     .also(&["*"]),
     check(
@@ -108,7 +105,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_Destroy inside_callback crash",
     )
     .host("XLA's client, pjrt_c_api_helpers.cc, ConvertCEventToCppFuture", "The callback destroys the event.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(77)
     .also(&["event/api_calls_in_a_callback"]),
     check(
@@ -118,7 +114,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_OnReady inside_callback hang",
     )
     .host("XLA's client, pjrt_c_api_helpers.cc, ConvertCEventToCppFuture", "The callback fulfills a future, whose continuations may call the plugin.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(89),
     check(
         "event/api_calls_in_a_callback",
@@ -127,7 +122,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_Destroy inside_callback hang",
     )
     .host("XLA's client, pjrt_c_api_helpers.cc, ConvertCEventToCppFuture", "The callback fulfills a future, whose continuations may destroy buffers and start transfers.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(89),
     check(
         "event/created_one_is_not_ready",
@@ -160,7 +154,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_OnReady after PJRT_Event_Await callback no_error",
     )
     .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready, with `event`'s error status.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(89)
     .also(&[
         "failures/callbacks_come_once",
@@ -176,7 +169,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_Set when error_code=10 skip",
     )
     .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed, including if an error has occurred.")
-    .used_by(&[Profile::Jax])
     .since(89),
     check(
         "event/set_twice",
@@ -193,7 +185,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_Error call 2 stale",
     )
     .header("PJRT_Event_Error", "Each of these `PJRT_Error *` pointers are independent of `PJRT_Error *`s returned by other function calls, so they must each be freed separately.")
-    .used_by(&[Profile::Jax])
     .since(89),
     check(
         "event/error_of_a_good_one",
@@ -202,7 +193,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_Error since PJRT_Event_Set fail INTERNAL",
     )
     .header("PJRT_Event_Error", "Returns `nullptr` if there is no error.")
-    .used_by(&[Profile::Jax])
     .since(89),
     check(
         "event/callback_gets_the_error",
@@ -226,7 +216,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_Await after PJRT_Event_Await hang",
     )
     .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready.")
-    .used_by(&[Profile::Gomlx])
     .since(89),
     check(
         "event/completing_races_with_callbacks",
@@ -235,7 +224,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_OnReady call 40 callback never",
     )
     .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(89),
     check(
         "event/data_events_are_destroyed_one_by_one",
@@ -243,8 +231,7 @@ pub(super) const CHECKS: &[Entry] = &[
         own_events,
         "PJRT_Event_IsReady since PJRT_Event_Destroy set is_ready=0",
     )
-    .header("PJRT_Buffer_ReadyEvent_Args::event", "The caller is responsible for calling PJRT_Event_Destroy on `event`.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Buffer_ReadyEvent_Args::event", "The caller is responsible for calling PJRT_Event_Destroy on `event`."),
     check(
         "error/codes_exist",
         "Errors have codes from 1 to 16.",
@@ -279,7 +266,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Error_ForEachPayload fail UNIMPLEMENTED",
     )
     .host("XLA's client, pjrt_c_api_status_utils.cc, PjrtErrorToStatus", "Calls the function for each error, also for an error of this function.")
-    .used_by(&[Profile::Jax])
     .since(100),
     check(
         "error/own_functions_agree",

@@ -37,8 +37,7 @@ pub(super) const CHECKS: &[Entry] = &[
         deleted_twin,
         "PJRT_LoadedExecutable_Execute when options>launch_id=812 since PJRT_LoadedExecutable_Delete fail INTERNAL",
     )
-    .header("PJRT_LoadedExecutable_Delete", "Drops `executable`'s reference to the internal runtime object.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Delete", "Drops `executable`'s reference to the internal runtime object."),
     check(
         "executables/two_references",
         "Each PJRT_Executable of PJRT_LoadedExecutable_GetExecutable is independent: after one was destroyed, the other and the loaded executable can be used.",

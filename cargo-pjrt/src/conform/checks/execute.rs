@@ -1,7 +1,7 @@
 //! Checks of execution.
 
 use super::donation::unless_donated;
-use super::entry::{ALL, Entry, check};
+use super::entry::{ALL, Entry, NONE, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
     CHANGED_ARGUMENT, Context, Expected, FREED_PROGRAM, Finding, NOT_THE_DEFAULT, SAME_ARRAY_TWICE, UNKNOWN,
@@ -29,6 +29,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when device_complete_events=0 fail INVALID_ARGUMENT",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "If `device_complete_events` isn't nullptr, it needs to be the same length as `output_lists`.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::Zml]),
     check(
         "execute/event_comes",
@@ -37,8 +38,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=901 lose_events",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
-    .needed_by(&[Profile::Jax])
-    .used_by(&[Profile::TorchXla]),
+    .needed_by(&[Profile::Jax]),
     check(
         "execute/on_a_named_device",
         "A portable program runs on the device that the host names, with one argument list.",
@@ -46,6 +46,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when execute_device!=0 fail INTERNAL",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If set, must be an addressable device, and `num_devices` should be 1 with `argument_lists` only containing arguments for `execute_device`.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::TorchXla, Profile::Gomlx])
     .also(&["placement/outputs_of_a_named_device"]),
     check(
@@ -72,7 +73,6 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready, or an error has occurred.")
     .needed_by(&[Profile::Jax])
-    .used_by(&[Profile::TorchXla])
     .also(&["*"]),
     check(
         "execute/the_same_argument_twice",
@@ -164,8 +164,7 @@ pub(super) const CHECKS: &[Entry] = &[
         deleted_argument,
         "PJRT_LoadedExecutable_Execute when options>launch_id=907 code INTERNAL",
     )
-    .host("JAX, jaxlib/pjit.cc, PrepareIfrtInputs", "Passes arrays that were donated before to the plugin, whose error is what the user sees.")
-    .used_by(&[Profile::Jax]),
+    .host("JAX, jaxlib/pjit.cc, PrepareIfrtInputs", "Passes arrays that were donated before to the plugin, whose error is what the user sees."),
     check(
         "execute/refusing_leaves_nothing",
         "An execution that is refused creates neither outputs nor events, because no host would free them.",
@@ -205,8 +204,7 @@ pub(super) const CHECKS: &[Entry] = &[
         donation,
         "PJRT_LoadedExecutable_Execute when options>launch_id=912 delete_argument 1",
     )
-    .header("PJRT_ExecuteOptions::non_donatable_input_indices", "The compiler might mark the input as `may-alias`, which could lead PjRt to donate the input buffer.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_ExecuteOptions::non_donatable_input_indices", "The compiler might mark the input as `may-alias`, which could lead PjRt to donate the input buffer."),
     check(
         "execute/donation_that_the_host_forbids",
         "An argument in non_donatable_input_indices is not donated, even if the program donates it.",
@@ -214,16 +212,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>num_non_donatable_input_indices=1 delete_argument 0",
     )
     .header("PJRT_ExecuteOptions::non_donatable_input_indices", "A list of indices denoting the input buffers that should not be donated.")
-    .needed_by(&[Profile::Gomlx])
-    .used_by(&[Profile::Jax]),
+    .needed_by(&[Profile::Gomlx]),
     check(
         "execute/donating_an_argument_twice",
         "An array that is donated and also passed as another argument of the same call is refused, or copied.",
         double_donation,
         "PJRT_LoadedExecutable_Execute when options>launch_id=910 fail INTERNAL",
     )
-    .host("JAX, jaxlib/pjit.cc, PrepareIfrtInputs", "Passes the same buffer twice for f(x, x) with donate_argnums=0; the result must be right, or the call an error.")
-    .used_by(&[Profile::Jax]),
+    .host("JAX, jaxlib/pjit.cc, PrepareIfrtInputs", "Passes the same buffer twice for f(x, x) with donate_argnums=0; the result must be right, or the call an error."),
     check(
         "execute/by_many_threads",
         "Several threads can execute the same program at the same time.",

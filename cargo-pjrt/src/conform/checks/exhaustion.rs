@@ -27,8 +27,7 @@ pub(super) const CHECKS: &[Entry] = &[
         temporaries,
         "PJRT_LoadedExecutable_Execute when options>launch_id=992 zeroed_output 0",
     )
-    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client: an execution that cannot compute its outputs fails.")
-    .used_by(ALL),
+    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client: an execution that cannot compute its outputs fails."),
     check(
         "exhaustion/memory_can_be_filled_again",
         "A device whose memory was filled with arrays until one was refused takes as many arrays again after these were destroyed.",
@@ -36,7 +35,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Device_MemoryStats failed PJRT_Client_CreateUninitializedBuffer set bytes_in_use+67108864",
     )
     .header("PJRT_Buffer_Destroy", "Deletes the underlying runtime objects as if 'PJRT_Buffer_Delete' were called and frees `buffer`.")
-    .used_by(ALL)
     .also(&["memory/*", "exhaustion/*"]),
 ];
 

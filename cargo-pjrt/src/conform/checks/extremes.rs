@@ -1,6 +1,6 @@
 //! Checks of extreme and uncommon numbers: ids of launches, offsets of transfers, and sizes around the widths of vectors.
 
-use super::entry::{ALL, Entry, check};
+use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, sums, with_main};
 use super::samples::{Shaped, element_types, uploaded};
 use crate::conform::harness::{
@@ -21,24 +21,22 @@ pub(super) const CHECKS: &[Entry] = &[
         launch_ids,
         "PJRT_LoadedExecutable_Execute when options>launch_id=-2147483648 fail INVALID_ARGUMENT",
     )
-    .host("XLA's client, and jaxlib/py_executable.cc, GetBaseLaunchId", "The ids are hashes whose bits are converted to int32, so that half of them are negative.")
-    .used_by(&[Profile::Jax]),
+    .host("XLA's client, and jaxlib/py_executable.cc, GetBaseLaunchId", "The ids are hashes whose bits are converted to int32, so that half of them are negative."),
     check(
         "extremes/null_lists",
         "A pointer to a list of no elements may be null: no arguments, no dimensions, no options, and no text.",
         null_lists,
         "PJRT_Event_Set when error_message=0 fail INVALID_ARGUMENT",
     )
-    .host("go-xla, pjrt/loadedexecutables.go", "Passes null as the list of arguments of a program without parameters.")
-    .used_by(&[Profile::Gomlx]),
+    .host("go-xla, pjrt/loadedexecutables.go", "Passes null as the list of arguments of a program without parameters."),
     check(
         "extremes/null_lists_in_structs",
         "A pointer to a list of no elements may also be null in a struct that the host points to: options of executions, layouts and shapes of scalars.",
         null_lists_in_structs,
         "PJRT_LoadedExecutable_Execute when options>non_donatable_input_indices=0 fail INVALID_ARGUMENT",
     )
-    .host("XLA's client, pjrt_c_api_client.cc", "Passes the data() of empty vectors and spans, which is null: without donated arguments, callbacks and dimensions.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .host("XLA's client, pjrt_c_api_client.cc", "Passes the data() of empty vectors and spans, which is null: without donated arguments, callbacks and dimensions. go-xla passes null without donated arguments, too.")
+    .used_by(&[Profile::Gomlx])
     .also(&["extremes/null_lists"]),
     check(
         "extremes/offsets",
@@ -47,7 +45,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_CopyRawToHost when offset=1 give offset=0",
     )
     .header("PJRT_Buffer_CopyRawToHost_Args::offset", "The first byte that is copied.")
-    .used_by(&[Profile::Jax])
     .also(&["shapes/*", "buffer/*"]),
     check(
         "extremes/sizes",
@@ -55,8 +52,7 @@ pub(super) const CHECKS: &[Entry] = &[
         sizes,
         "PJRT_LoadedExecutable_Execute when options>launch_id=691 zeroed_output 7",
     )
-    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client.")
-    .used_by(ALL),
+    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client."),
 ];
 
 /// A call with a list of no elements.

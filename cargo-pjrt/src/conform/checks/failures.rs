@@ -20,8 +20,7 @@ pub(super) const CHECKS: &[Entry] = &[
         event_completes,
         "PJRT_LoadedExecutable_Execute when options>launch_id=980 lose_event 0",
     )
-    .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed, including if an error has occurred.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed, including if an error has occurred."),
     check(
         "failures/event_has_the_error",
         "The event of a failed execution has its error, because there may be no output that reports it.",
@@ -44,8 +43,7 @@ pub(super) const CHECKS: &[Entry] = &[
         callbacks_once,
         "PJRT_Event_OnReady callback error_twice",
     )
-    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready, with `event`'s error status.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready, with `event`'s error status."),
     check(
         "failures/outputs_are_ready_with_the_error",
         "The ready events of a failed execution's outputs complete with its error.",
@@ -60,16 +58,14 @@ pub(super) const CHECKS: &[Entry] = &[
         outputs_unreadable,
         "PJRT_LoadedExecutable_Execute when options>launch_id=945 mark_outputs readable",
     )
-    .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed. A copy of data that does not exist cannot complete without an error.")
-    .used_by(ALL),
+    .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed. A copy of data that does not exist cannot complete without an error."),
     check(
         "failures/error_spreads",
         "An execution whose argument is an output of a failed one fails with the same error.",
         error_spreads,
         "PJRT_LoadedExecutable_Execute when options>launch_id=948 mark_outputs ready",
     )
-    .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready, or an error has occurred.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready, or an error has occurred."),
     check(
         "failures/outputs_have_their_dims",
         "An output of a failed execution still has its type and its dimensions, and is deleted and destroyed like others.",
@@ -77,7 +73,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_Dimensions since PJRT_Client_CreateErrorBuffer set num_dims=0",
     )
     .header("PJRT_Buffer_Dimensions_Args::dims", "Has the lifetime of `buffer` and length `num_dims`.")
-    .used_by(&[Profile::Jax])
     .also(&["special/error_has_dims", "outputs/*", "struct_size/*"]),
     check(
         "failures/next_execution_runs",
@@ -85,16 +80,14 @@ pub(super) const CHECKS: &[Entry] = &[
         next_runs,
         "PJRT_LoadedExecutable_Execute when options>launch_id=947 fail INTERNAL",
     )
-    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client.")
-    .used_by(ALL),
+    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client."),
     check(
         "failures/leave_no_memory",
         "A call that fails leaves no memory of the device in use, whichever function and mistake it is.",
         leave_no_memory,
         "PJRT_Client_BufferFromHostBuffer when num_dims=3 num_byte_strides=1 leak_if_failed",
     )
-    .header("PJRT_Device_MemoryStats_Args::bytes_in_use", "Number of bytes in use: what a failed call allocated belongs to nobody, and nobody frees it.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_Device_MemoryStats_Args::bytes_in_use", "Number of bytes in use: what a failed call allocated belongs to nobody, and nobody frees it."),
 ];
 
 /// The error of the argument.

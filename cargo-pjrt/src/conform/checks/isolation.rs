@@ -37,7 +37,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_AsyncHostToDeviceTransferManager_BufferSize when buffer_index=3 give buffer_index=1",
     )
     .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::buffer_index", "The array that the piece belongs to.")
-    .used_by(&[Profile::Zml])
     .since(62),
     check(
         "isolation/aliases",
@@ -97,7 +96,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_DecreaseExternalReferenceCount first buffer",
     )
     .header("PJRT_Buffer_IncreaseExternalReferenceCount", "Increments the reference count for the buffer.")
-    .used_by(JAX)
     .also(&["buffer/hold_and_release", "buffer/held_*", "shapes/bytes_in_place"]),
 ];
 

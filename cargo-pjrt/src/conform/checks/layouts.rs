@@ -1,7 +1,7 @@
 //! Checks of layouts in host memory: strides of uploads, and orders of dimensions of readbacks.
 
 use super::arrays::{launch, numbered};
-use super::entry::{Entry, check};
+use super::entry::{Entry, NONE, check};
 use crate::conform::harness::{
     Context, Expected, Finding, LAYOUT_IGNORED, STRIDES_IGNORED, Verdict, accepts, add_program, elements_at,
     ensure, equal, f32_bytes, narrowest, offsets, permutations, reordered,
@@ -114,7 +114,8 @@ pub(super) const CHECKS: &[Entry] = &[
         read_strides,
         "PJRT_Buffer_ToHostBuffer when host_layout>type_=1 dst_size=264 give host_layout=null",
     )
-    .header(LAYOUT, LAYOUT_TEXT),
+    .header(LAYOUT, LAYOUT_TEXT)
+    .only_used_by(NONE),
     check(
         "layouts/size_of_a_layout",
         "The size that a readback needs does not depend on the order of the dimensions.",

@@ -22,7 +22,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_Destroy since PJRT_LoadedExecutable_Destroy skip",
     )
     .header("PJRT_LoadedExecutable_Destroy", "Frees `executable` and deletes the underlying runtime object as if `PJRT_LoadedExecutable_Delete` were called.")
-    .used_by(ALL)
     .also(&["*"]),
     check(
     "lifetime/no_use_leaks",

@@ -84,7 +84,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_AsyncHostToDeviceTransferManager_TransferData late_transfer",
     )
     .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::done_with_h2d_transfer", "The event is ready when the piece is transferred; the host may then use its memory for something else.")
-    .used_by(&[Profile::Zml])
     .since(62)
     .also(&["host/zml_weights", "waiting/*", "event/*"]),
     check(

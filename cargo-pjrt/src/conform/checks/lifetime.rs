@@ -74,8 +74,7 @@ pub(super) const CHECKS: &[Entry] = &[
         many_clients,
         "PJRT_Client_Create call 10 fail RESOURCE_EXHAUSTED",
     )
-    .host("JAX, jax/_src/xla_bridge.py, _clear_backends", "Drops all clients; the next call creates new ones.")
-    .used_by(&[Profile::Jax]),
+    .host("JAX, jax/_src/xla_bridge.py, _clear_backends", "Drops all clients; the next call creates new ones."),
     check(
         "lifetime/clients_leave_no_threads",
         "The threads of a client end with it, or are reused by the next client.",
@@ -90,7 +89,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_Destroy skip",
     )
     .header("PJRT_Buffer_Destroy", "Deletes the underlying runtime objects as if 'PJRT_Buffer_Delete' were called and frees `buffer`.")
-    .used_by(ALL)
     .also(&[
         "memory/stats_count_buffers",
         "lifetime/executions_do_not_leak",
@@ -106,7 +104,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_Destroy skip",
     )
     .header("PJRT_Buffer_Destroy", "Deletes the underlying runtime objects as if 'PJRT_Buffer_Delete' were called and frees `buffer`.")
-    .used_by(ALL)
     .also(&[
         "lifetime/*",
         "memory/stats_count_buffers",

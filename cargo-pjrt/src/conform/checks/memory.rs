@@ -54,7 +54,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Memory_Kind set kind=text:same kind_size=4",
     )
     .host("JAX, jaxlib/py_device.cc, PyDevice::Memory", "Selects the memory of a device by its kind, and fails if the device has two of the kind.")
-    .used_by(&[Profile::Jax])
     .also(&[
         "compile/output_memory_kinds",
         "extension/default_memory",
@@ -138,8 +137,7 @@ pub(super) const CHECKS: &[Entry] = &[
         limit,
         "PJRT_Device_MemoryStats set bytes_limit_is_set=0",
     )
-    .host("PyTorch/XLA, pjrt_computation_client.cpp, PjRtComputationClient::GetMemoryInfo", "Reads bytes_limit without testing whether it is set.")
-    .used_by(&[Profile::TorchXla]),
+    .host("PyTorch/XLA, pjrt_computation_client.cpp, PjRtComputationClient::GetMemoryInfo", "Reads bytes_limit without testing whether it is set."),
     check(
         "memory/peak_is_not_below_use",
         "peak_bytes_in_use is at least bytes_in_use, and does not fall when arrays are destroyed.",

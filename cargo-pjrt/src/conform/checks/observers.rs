@@ -9,7 +9,6 @@ use crate::conform::harness::{
     CHANGED_BY_CALLBACK, Context, Finding, LOST_CALLBACK, NO_CALLBACK_OF_FAILED, Verdict, compile_add,
     ensure, kept_text, lost_error, patience, permutations, upload_four,
 };
-use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, CopyLayout, Error, Event, Outcome, Result};
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -20,7 +19,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_Error after PJRT_Event_Await skip",
     )
     .header("PJRT_Event_Error", "Each of these `PJRT_Error *` pointers are independent of `PJRT_Error *`s returned by other function calls, so they must each be freed separately.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(89)
     .also(&[
         "event/callback_of_a_failed_one",
@@ -38,7 +36,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_Await after PJRT_Event_Await skip",
     )
     .header("PJRT_Event_Error", "Each of these `PJRT_Error *` pointers are independent of `PJRT_Error *`s returned by other function calls, so they must each be freed separately.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["event/every_observer_gets_the_error"]),
 ];
 

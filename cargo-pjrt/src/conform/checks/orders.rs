@@ -1,6 +1,6 @@
 //! Checks of orders of dimensions, for each element type, for arrays that are copied in blocks, and on the device.
 
-use super::entry::{Entry, check};
+use super::entry::{Entry, NONE, check};
 use super::samples::{Shaped, element_types, uploaded};
 use crate::conform::harness::{
     Context, Expected, Finding, ORDER_IGNORED, Verdict, elements_at, ensure, equal, offsets, permutations,
@@ -28,6 +28,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 dims.0=67 give byte_strides=null num_byte_strides=0",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::byte_strides", "The number of bytes to traverse per dimension. They may be zero or negative; then data points to the element whose indices are all 0.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::Jax]),
     check(
         "layouts/device_layouts",
@@ -36,7 +37,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when device_layout!=0 num_dims=2 dims.0=3 dims.1=8 give data=zeros",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::device_layout", "If nullptr, use the default device layout; the layout is that of the buffer on the device.")
-    .used_by(&[Profile::Jax]),
+    .only_used_by(&[Profile::Jax]),
 ];
 
 /// Returns the elements of an array in the order in which a layout stores them; `order` is from major to minor.

@@ -1,6 +1,6 @@
 //! Checks of objects that outlive others: what ends reaches neither another client, nor an output, nor an event.
 
-use super::entry::{ALL, Entry, check};
+use super::entry::{ALL, Entry, NONE, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
     Context, Expected, Finding, OFFSET_IGNORED, Verdict, compile_add, ensure, equal, f32_bytes, numbers,
@@ -17,16 +17,14 @@ pub(super) const CHECKS: &[Entry] = &[
         other_clients,
         "PJRT_LoadedExecutable_Execute when options>launch_id=690 since PJRT_Client_Destroy fail UNAVAILABLE",
     )
-    .header("PJRT_Client_Destroy", "Shuts down and frees `client`, and no other one.")
-    .used_by(ALL),
+    .header("PJRT_Client_Destroy", "Shuts down and frees `client`, and no other one."),
     check(
         "outliving/outputs",
         "The outputs of a program of no, one or several parameters, also constants and arguments, keep their elements after the program, its executable and its arguments ended.",
         outputs,
         "PJRT_LoadedExecutable_Execute when options>launch_id=614 call 5 zeroed_output 0",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "The outputs are buffers of the caller, which end with PJRT_Buffer_Destroy.")
-    .used_by(ALL),
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "The outputs are buffers of the caller, which end with PJRT_Buffer_Destroy."),
     check(
         "outliving/descriptions_of_programs",
         "What functions returned about an executable, and return in later calls, stays the same after the loaded executable ended that it came from.",
@@ -34,6 +32,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_OutputDimensions call 3 fail INTERNAL",
     )
     .header("PJRT_LoadedExecutable_GetExecutable", "The caller owns the executable, whose memory lives as long as the executable itself.")
+    .only_used_by(NONE)
     .also(&["*"]),
     check(
         "outliving/events",

@@ -1,6 +1,6 @@
 //! Checks of memory that the plugin owns and the host reads: it remains valid until its owner is destroyed.
 
-use super::entry::{ALL, Entry, check};
+use super::entry::{Entry, check};
 use crate::conform::harness::{Context, Finding, ONE_MESSAGE, Verdict, compile_add, ensure, equal};
 use crate::requirements::Profile;
 use pjrt_testing::host::{ElementType, ReturnedBytes};
@@ -13,7 +13,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Error_Message static_message",
     )
     .header("PJRT_Error_Message_Args::message", "Has the lifetime of `error`.")
-    .used_by(ALL)
     .also(&["error/own_functions_agree"]),
     check(
         "ownership/serialized_program",
@@ -21,8 +20,7 @@ pub(super) const CHECKS: &[Entry] = &[
         serialized,
         "PJRT_Executable_Serialize dies_with_the_executable",
     )
-    .header("PJRT_Executable_Serialize_Args::serialized_bytes", "Lives only as long as serialized_executable.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Executable_Serialize_Args::serialized_bytes", "Lives only as long as serialized_executable."),
     check(
         "ownership/compile_options",
         "The bytes of PJRT_Executable_GetCompileOptions remain valid until their deleter is called, even if the executable is destroyed before.",

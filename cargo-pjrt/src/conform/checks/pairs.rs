@@ -8,7 +8,6 @@ use super::samples::Shaped;
 use crate::conform::harness::{
     Context, Finding, Verdict, compile_add, ensure, is_brief, patience, upload_four,
 };
-use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, CopyLayout, ElementType, Error, Event, LoadedExecutable};
 
 const STAY: &str = "PJRT_Buffer, PJRT_Executable, PJRT_LoadedExecutable";
@@ -38,7 +37,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_IsReady after PJRT_Event_OnReady set is_ready=0",
     )
     .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed, including if an error has occurred.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["event/*"]),
 ];
 

@@ -59,7 +59,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_DeserializeAndLoad previous serialized_executable",
     )
     .host("XLA's client, PjRtCApiClient::LoadSerializedExecutable", "The bytes are those of its caller, who may free them when the function returns: JAX reads them from a file of its compilation cache.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["*"]),
     check(
         "passed/create_options",
@@ -77,7 +76,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer remember_data",
     )
     .host("NumPy, in every host", "Allocates new arrays at the addresses of arrays that were freed.")
-    .used_by(ALL)
     .also(&["*"]),
     check(
         "passed/host_memory_that_changed_in_part",
@@ -86,7 +84,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer remember_data 64",
     )
     .host("NumPy, in every host", "Changes elements of an array in place between two uploads.")
-    .used_by(ALL)
     .also(&["*"]),
     check(
         "passed/programs_of_one_name",
@@ -113,7 +110,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_DeserializeAndLoad first_executable",
     )
     .host("JAX, jax/_src/compilation_cache.py, get_executable_and_time", "Loads executables that differ only in a constant.")
-    .used_by(&[Profile::Jax])
     .also(&["*"]),
     check(
         "passed/executable_of_another_client",
@@ -121,8 +117,7 @@ pub(super) const CHECKS: &[Entry] = &[
         executable_of_another_client,
         "PJRT_Executable_DeserializeAndLoad without PJRT_Executable_Serialize fail INTERNAL",
     )
-    .host("JAX, jax/_src/compilation_cache.py, get_executable_and_time", "Loads executables that an earlier process compiled.")
-    .used_by(&[Profile::Jax]),
+    .host("JAX, jax/_src/compilation_cache.py, get_executable_and_time", "Loads executables that an earlier process compiled."),
 ];
 
 /// Describes a crash or a failure of a plugin that uses the host's memory after the call. A plugin that cannot run one program at

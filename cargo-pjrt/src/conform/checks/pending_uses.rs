@@ -60,7 +60,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ReadyEvent set event=complete",
     )
     .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready, or an error has occurred.")
-    .used_by(&[Profile::Jax])
     .also(&["event/wait_for_data", "pending/*"]),
     check(
         "pending/fulfilled_with_a_pending_array",
@@ -76,7 +75,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_AsyncHostToDeviceTransferManager_TransferData give is_last_transfer=0",
     )
     .header("PJRT_AsyncHostToDeviceTransferManager_Destroy", "Frees the manager. Its arrays are objects of their own.")
-    .used_by(&[Profile::Zml])
     .since(62),
 ];
 

@@ -1,7 +1,7 @@
 //! Checks of the places of arrays: each way to create an array puts it where the host says, on every device and in
 //! every memory.
 
-use super::entry::{Entry, check};
+use super::entry::{Entry, NONE, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
     Context, Finding, NOT_THE_DEFAULT, OF_ANOTHER_DEVICE, ONE_DEVICE, Verdict, add_program, device_name,
@@ -21,7 +21,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer first device",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::memory", "If nullptr, host data will be copied to `device`, otherwise we copy data to `memory`.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["devices/*", "placement/*", "memory/stats_are_of_each_device", "buffer/copy_to_another_device", "upload/of_each_rank"]),
     check(
         "placement/uninitialized",
@@ -46,6 +45,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateAliasBuffer first memory",
     )
     .host("XLA's client, PjRtCApiClient::CreateAliasBuffer", "Returns a buffer in the memory that the caller names.")
+    .only_used_by(NONE)
     .since(77),
     check(
         "placement/transfers",
@@ -54,8 +54,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateBuffersForAsyncHostToDevice first memory",
     )
     .header("PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::memory", "The memory of the arrays; PJRT_AsyncHostToDeviceTransferManager_Device returns its device.")
-    .since(57)
-    .used_by(&[Profile::Zml]),
+    .since(57),
     check(
         "placement/views",
         "A view is on the device that the host names.",
@@ -71,7 +70,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_CopyToMemory first dst_memory",
     )
     .header("PJRT_Buffer_CopyToMemory", "Copies the buffer to memory `dst_memory`.")
-    .used_by(&[Profile::Jax])
     .also(&["buffer/copy_to_each_memory"]),
     check(
         "placement/copies_to_devices",
@@ -80,7 +78,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_CopyToDevice first dst_device",
     )
     .header("PJRT_Buffer_CopyToDevice", "Copies the buffer to device `dst_device` within the same client.")
-    .used_by(&[Profile::Jax])
     .also(&["devices/*", "buffer/copy_to_another_device", "bits/copies_to_devices", "sizes/copies_to_devices"]),
     check(
         "placement/outputs",
@@ -89,7 +86,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_Compile first_options",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["*"]),
     check(
         "placement/outputs_without_arguments",
@@ -97,8 +93,7 @@ pub(super) const CHECKS: &[Entry] = &[
         outputs_without_arguments,
         "PJRT_LoadedExecutable_Execute on_another_device when options>launch_id=720 swap_outputs 0 1",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time."),
     check(
         "placement/outputs_of_a_named_device",
         "The outputs of an execution on a device that the host names are on this device, in its default memory, for each device.",
@@ -106,7 +101,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute first execute_device",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "The device to execute on, for programs that were compiled for a portable executable.")
-    .used_by(&[Profile::TorchXla])
+    .only_used_by(&[Profile::TorchXla, Profile::Gomlx])
     .also(&["executables/overridden_portable"]),
 ];
 

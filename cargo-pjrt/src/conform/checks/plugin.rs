@@ -122,15 +122,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Plugin_Attributes attribute stablehlo_minimum_version 9999",
     )
     .header("PJRT_Plugin_Attributes", "Common keys include `xla_version`, `stablehlo_current_version`, and `stablehlo_minimum_version`.")
-    .used_by(&[Profile::Jax, Profile::Zml]),
+    .only_used_by(&[Profile::Jax, Profile::Zml]),
     check(
         "plugin/attributes_have_known_types",
         "Attributes are strings, integers, lists of integers, floats or booleans: JAX throws an exception for other types.",
         attribute_types,
         "PJRT_Plugin_Attributes set attributes>type_=9",
     )
-    .host("XLA's client, pjrt_c_api_helpers.cc, ConvertFromPjRtNamedValueList", "Ends the process if an attribute has a different type.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .host("XLA's client, pjrt_c_api_helpers.cc, ConvertFromPjRtNamedValueList", "Ends the process if an attribute has a different type."),
     check(
         "plugin/attributes_stay_where_they_are",
         "PJRT_Plugin_Attributes returns the same array each time, which lives as long as the process.",
@@ -171,8 +170,7 @@ fn null_slots(context: &Context) -> Verdict {
     let mut null = Vec::new();
     for (index, slot) in SLOTS.iter().enumerate().take(slots) {
         let name = slot.name.trim_start_matches("PJRT_");
-        let needed =
-            crate::requirements::Profile::ALL.iter().any(|profile| profile.functions().contains(&name));
+        let needed = Profile::ALL.into_iter().any(|profile| profile.functions().any(|needed| needed == name));
         if needed && context.plugin.slot(index) != SlotState::Function {
             null.push(slot.name);
         }

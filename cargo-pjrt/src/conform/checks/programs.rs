@@ -52,8 +52,7 @@ pub(super) const CHECKS: &[Entry] = &[
         three_dims,
         "PJRT_Executable_OutputDimensions repeat_first dim_sizes num_outputs 8",
     )
-    .header("PJRT_Executable_OutputDimensions", "Each output has an array shape, which is represented by a list of dimensions. The array shapes of all outputs are concatenated into a single list of dimensions.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Executable_OutputDimensions", "Each output has an array shape, which is represented by a list of dimensions. The array shapes of all outputs are concatenated into a single list of dimensions."),
     check(
         "programs/outputs_have_their_dims",
         "Each output array has the dimensions of this output of the program: a scalar has none.",
@@ -68,24 +67,21 @@ pub(super) const CHECKS: &[Entry] = &[
         two_types,
         "PJRT_Executable_OutputElementTypes repeat_first output_types num_output_types 4",
     )
-    .header("PJRT_Executable_OutputElementTypes", "Returns a list of element types for outputs.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Executable_OutputElementTypes", "Returns a list of element types for outputs."),
     check(
         "programs/memory_kinds_of_two_outputs",
         "PJRT_Executable_OutputMemoryKinds lists one kind per output, which is that of the output's memory.",
         two_kinds,
         "PJRT_Executable_OutputMemoryKinds replace num_outputs 2 1",
     )
-    .header("PJRT_Executable_OutputMemoryKinds_Args::memory_kinds", "Has length `num_outputs`.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Executable_OutputMemoryKinds_Args::memory_kinds", "Has length `num_outputs`."),
     check(
         "programs/memory_kinds_of_stated_outputs",
         "PJRT_Executable_OutputMemoryKinds says in which memory each output is, also if the program states another memory than the default with mhlo.memory_kind.",
         stated_kinds,
         "PJRT_Executable_OutputMemoryKinds repeat_first memory_kinds num_outputs 8",
     )
-    .host("JAX, jax/_src/interpreters/pxla.py, UnloadedMeshExecutable.from_hlo", "Uses the kinds for the shardings of the outputs, and fails later if an array is in another memory.")
-    .used_by(&[Profile::Jax]),
+    .host("JAX, jax/_src/interpreters/pxla.py, UnloadedMeshExecutable.from_hlo", "Uses the kinds for the shardings of the outputs, and fails later if an array is in another memory."),
     check(
         "programs/the_same_output_twice",
         "A program that returns a value twice has two output arrays, which the host deletes one by one.",

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use super::entry::{Entry, check};
 use super::program_text::{compiled, sums};
 use crate::conform::harness::{Context, Finding, Verdict, add_program, compile_add, ensure, equal};
-use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{NamedValue, Value};
 
@@ -16,8 +15,7 @@ pub(super) const CHECKS: &[Entry] = &[
         costs_are_numbers,
         "PJRT_Executable_GetCostAnalysis retype string",
     )
-    .host("jax/_src/stages.py, Compiled.cost_analysis", "The dictionary is passed to users, who compute with flops and bytes accessed.")
-    .used_by(&[Profile::Jax])
+    .host("JAX, jax/_src/stages.py, Compiled.cost_analysis", "The dictionary is passed to users, who compute with flops and bytes accessed.")
     .also(&["properties/costs_are_floats"]),
     check(
         "properties/costs_are_floats",
@@ -32,16 +30,14 @@ pub(super) const CHECKS: &[Entry] = &[
         costs_differ,
         "PJRT_Executable_GetCostAnalysis repeat properties num_properties",
     )
-    .host("xla/pjrt/pjrt_c_api_client.cc, ConvertFromPjRtNamedValueList", "The list becomes a map, in which one of two values with a name is lost.")
-    .used_by(&[Profile::Jax]),
+    .host("XLA's client, pjrt_c_api_client.cc, ConvertFromPjRtNamedValueList", "The list becomes a map, in which one of two values with a name is lost."),
     check(
         "properties/device_attributes",
         "Attributes of devices that hosts know have the types that hosts expect: numbers are of type kInt64, coords is a list, and names are strings.",
         device_attributes,
         "PJRT_DeviceDescription_Attributes attribute_of_type core_on_chip string",
     )
-    .host("jax/_src/cudnn/fused_attention_stablehlo.py, check_compute_capability, and jax/_src/mesh_utils.py", "They split compute_capability as text, and compute with coords, core_on_chip and slice_index.")
-    .used_by(&[Profile::Jax]),
+    .host("JAX, jax/_src/cudnn/fused_attention_stablehlo.py, check_compute_capability, and jax/_src/mesh_utils.py", "They split compute_capability as text, and compute with coords, core_on_chip and slice_index."),
     check(
         "properties/memory_of_arguments_and_outputs",
         "PJRT_Executable_GetCompiledMemoryStats reports the sizes of the arguments and of the outputs each in its own field.",
@@ -49,7 +45,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_GetCompiledMemoryStats exchange argument_size_in_bytes output_size_in_bytes",
     )
     .header("PJRT_Executable_GetCompiledMemoryStats_Args", "argument_size_in_bytes, output_size_in_bytes: the memory that is used by the inputs and by the outputs of the program.")
-    .used_by(&[Profile::Jax])
     .also(&["compile/memory_stats"]),
     check(
         "properties/memory_of_donated_arguments",
@@ -57,16 +52,14 @@ pub(super) const CHECKS: &[Entry] = &[
         memory_of_donation,
         "PJRT_Executable_GetCompiledMemoryStats set alias_size_in_bytes=70000",
     )
-    .header("PJRT_Executable_GetCompiledMemoryStats_Args::alias_size_in_bytes", "How much argument is reused for output.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Executable_GetCompiledMemoryStats_Args::alias_size_in_bytes", "How much argument is reused for output."),
     check(
         "properties/memory_of_large_programs",
         "PJRT_Executable_GetCompiledMemoryStats returns sizes of more than 32 bits.",
         memory_of_large,
         "PJRT_Executable_GetCompiledMemoryStats low_bits argument_size_in_bytes output_size_in_bytes",
     )
-    .header("PJRT_Executable_GetCompiledMemoryStats_Args", "The sizes are of type int64_t.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Executable_GetCompiledMemoryStats_Args", "The sizes are of type int64_t."),
 ];
 
 /// Compares the sizes of a program that adds its arguments of this type, and returns the sum and a scalar argument.

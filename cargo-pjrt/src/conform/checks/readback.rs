@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::entry::{ALL, Entry, check};
+use super::entry::{ALL, Entry, NONE, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
     Context, Expected, Finding, OFFSET_IGNORED, Verdict, ensure, equal, f32_bytes, fails_with, narrowest,
@@ -19,6 +19,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer when dst=0 set dst_size=7",
     )
     .header("PJRT_Buffer_ToHostBuffer_Args::dst_size", "If `dst` is nullptr, then `dst_size` is set to the size needed.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::TorchXla, Profile::Gomlx])
     .also(&["*"]),
     check(
@@ -36,7 +37,8 @@ pub(super) const CHECKS: &[Entry] = &[
         no_room,
         "PJRT_Buffer_ToHostBuffer when dst_size=3 accept set event=complete",
     )
-    .header("PJRT_Buffer_ToHostBuffer_Args::dst_size", "`dst_size` must be greater than or equal to the size needed. The host passes the size, so that the plugin can refuse a smaller destination."),
+    .header("PJRT_Buffer_ToHostBuffer_Args::dst_size", "`dst_size` must be greater than or equal to the size needed. The host passes the size, so that the plugin can refuse a smaller destination.")
+    .only_used_by(NONE),
     check(
         "readback/column_major",
         "A layout with minor_to_major is respected, so that the destination is transposed.",
@@ -44,6 +46,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer when host_layout>type_=0 dst_size=24 give host_layout=null",
     )
     .header("PJRT_Buffer_ToHostBuffer_Args::host_layout", "The caller can specify an optional host layout.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::Jax])
     .also(&["bits/transposed_copies"]),
     check(
@@ -61,6 +64,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer when host_layout>type_=1 give host_layout=null",
     )
     .header("PJRT_Buffer_ToHostBuffer_Args::host_layout", "The caller can specify an optional host layout.")
+    .only_used_by(NONE)
     .also(&["layouts/readback_by_strides_at_rank_3"]),
     check(
         "readback/no_elements",
@@ -115,7 +119,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer after PJRT_Buffer_ToHostBuffer give dst=scratch",
     )
     .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed: each call has an event and a destination of its own.")
-    .used_by(&Profile::ALL)
     .also(&["*"]),
     check(
         "readback/by_many_threads",

@@ -20,7 +20,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute inside_callback hang",
     )
     .host("XLA's client, pjrt_c_api_helpers.cc, ConvertCEventToCppFuture", "The callback fulfills a future, whose continuations may call the plugin.")
-    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(89),
     check(
         "waiting/while_another_thread_waits",
@@ -29,7 +28,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_Await with_lock_of PJRT_Client_LookupDevice",
     )
     .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready. It says so of no other thread.")
-    .used_by(&[Profile::Jax, Profile::TorchXla, Profile::Gomlx])
     .since(89)
     .also(&["waiting/await_*", "waiting/reports_of_pending_arrays", "event/many_threads_wait"]),
     check(

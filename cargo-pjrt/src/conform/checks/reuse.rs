@@ -52,8 +52,7 @@ pub(super) const CHECKS: &[Entry] = &[
         waiting,
         "PJRT_Client_BufferFromHostBuffer since PJRT_LoadedExecutable_Execute when dims.0=1063 same_upload",
     )
-    .header("PJRT_LoadedExecutable_Execute", "The execution is asynchronous: until its event is complete, what it writes must be its own memory.")
-    .used_by(ALL),
+    .header("PJRT_LoadedExecutable_Execute", "The execution is asynchronous: until its event is complete, what it writes must be its own memory."),
     check(
         "reuse/array_that_is_being_read",
         "A readback keeps the memory of its array until its event is complete, even if the host deletes or destroys the array immediately.",

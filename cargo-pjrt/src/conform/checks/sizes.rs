@@ -1,7 +1,7 @@
 //! Checks of all ways to move bytes, with arrays of many sizes.
 
 use super::devices::others;
-use super::entry::{ALL, Entry, check};
+use super::entry::{ALL, Entry, NONE, check};
 use crate::conform::harness::{
     Context, Finding, OFFSET_IGNORED, ONE_DEVICE, READBACK_SIZE, Sample, Verdict, equal, for_each_size,
 };
@@ -46,7 +46,8 @@ pub(super) const CHECKS: &[Entry] = &[
         |context| uploaded(context, Semantics::MutableZeroCopy),
         "PJRT_Client_BufferFromHostBuffer when dims.0=4194305 host_buffer_semantics=3 give data=zeros",
     )
-    .header(UPLOAD, UPLOAD_TEXT),
+    .header(UPLOAD, UPLOAD_TEXT)
+    .only_used_by(NONE),
     check(
         "sizes/readback",
         "Arrays of all sizes are read completely, and nothing is written before or after the destination.",
@@ -92,8 +93,7 @@ pub(super) const CHECKS: &[Entry] = &[
         to_devices,
         "PJRT_Buffer_CopyToDevice call 40 set dst_buffer=null",
     )
-    .header("PJRT_Buffer_CopyToDevice", "Copies the buffer to device `dst_device` within the same client.")
-    .needed_by(&[Profile::Jax, Profile::Gomlx]),
+    .header("PJRT_Buffer_CopyToDevice", "Copies the buffer to device `dst_device` within the same client."),
     check(
         "sizes/transfers",
         "A transfer manager fills arrays of all sizes, in one piece and in two pieces of unequal size.",
@@ -118,7 +118,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer when dims.0=4194305 give device_buffer_ptr=zeros",
     )
     .header("PJRT_Client_CreateViewOfDeviceBuffer", "Creates a PJRT buffer that is a non-owned view of an on-device buffer.")
-    .used_by(&[Profile::Gomlx])
+    .only_used_by(&[Profile::Gomlx])
     .since(33),
 ];
 

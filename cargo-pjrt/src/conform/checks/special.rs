@@ -1,6 +1,6 @@
 //! Checks of arrays that were not uploaded.
 
-use super::entry::{Entry, check};
+use super::entry::{Entry, NONE, check};
 use crate::conform::harness::{
     Context, Finding, NOT_SPREAD, Verdict, array_fails_with, compile_add, ensure, equal, f32_bytes,
     fails_with, numbers, patience, upload_four,
@@ -57,6 +57,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ReadyEvent since PJRT_Client_CreateAliasBuffer set event=complete",
     )
     .host("XLA's client, PjRtCApiClient::CreateAliasBuffer", "Returns a buffer for data that comes later, and a function that provides it.")
+    .only_used_by(NONE)
     .since(77)
     .also(&["*"]),
     check(
@@ -66,6 +67,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_FulfillAliasBuffer when status_code=0 fail INTERNAL",
     )
     .host("XLA's client, PjRtCApiClient::CreateAliasBuffer", "Returns a buffer for data that comes later, and a function that provides it.")
+    .only_used_by(NONE)
     .since(77)
     .also(&["*"]),
     check(
@@ -83,6 +85,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute fail_pending",
     )
     .host("XLA's client, PjRtCApiClient::CreateAliasBuffer", "Returns a buffer for data that comes later, with which programs can be started.")
+    .only_used_by(NONE)
     .since(77)
     .also(&[
         "execute/*",
@@ -97,7 +100,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=1 dims.0=4 give device_buffer_ptr=zeros",
     )
     .header("PJRT_Client_CreateViewOfDeviceBuffer", "Creates a PJRT buffer that is a non-owned view of an on-device buffer.")
-    .used_by(&[Profile::Jax, Profile::Gomlx])
     .since(33)
     .also(&["special/view_is_not_written", "view/*"]),
     check(
@@ -107,7 +109,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer give on_delete_callback=null",
     )
     .header("PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback", "A callback to be performed when the PJRT_Buffer is done with the on-device buffer.")
-    .used_by(&[Profile::Jax])
+    .only_used_by(&[Profile::Jax])
     .since(33)
     .also(&["view/of_no_elements", "view/is_needed_by_executions"]),
     check(
@@ -117,7 +119,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer swapped_callback",
     )
     .header("PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback", "The callback is called with device_buffer_ptr and on_delete_callback_arg.")
-    .used_by(&[Profile::Jax])
+    .only_used_by(&[Profile::Jax])
     .since(33),
     check(
         "special/view_is_not_written",
@@ -126,7 +128,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer when dims.0=4 scribble device_buffer_ptr",
     )
     .header("PJRT_Client_CreateViewOfDeviceBuffer", "The buffer may be mutated, for example, if the buffer is donated to an Execute operation. This program donates nothing.")
-    .used_by(&[Profile::Jax])
     .since(33)
     .also(&["special/view_reads", "view/output_is_no_view", "view/is_needed_by_executions"]),
 ];

@@ -79,7 +79,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_DeserializeAndLoad_Args::serialized_executable_size",
         "The size of the serialized executable.",
     )
-    .used_by(&[Profile::Jax])
     .also(&["compile/*", "executables/*", "passed/*"]),
     check(
         "texts/error_messages",

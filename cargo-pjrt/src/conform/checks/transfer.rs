@@ -1,6 +1,6 @@
 //! Checks of arrays that are transferred to a device in pieces.
 
-use super::entry::{Entry, check};
+use super::entry::{Entry, NONE, check};
 use super::samples::Shaped;
 use crate::conform::harness::{
     Context, Expected, Finding, NEVER_COMPLETE, Verdict, array_fails_with, ensure, equal, f32_bytes, hangs,
@@ -53,7 +53,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_AsyncHostToDeviceTransferManager_TransferData when offset=16 give offset=0",
     )
     .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args", "data, offset, transfer_size: the piece; is_last_transfer completes the buffer.")
-    .used_by(&[Profile::Zml])
     .since(62),
     check(
         "transfer/each_piece_completes",
@@ -62,7 +61,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_AsyncHostToDeviceTransferManager_TransferData when is_last_transfer=0 set done_with_h2d_transfer=never",
     )
     .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::done_with_h2d_transfer", "The event is ready when the piece is transferred. Hosts that have one piece of memory wait for it before they read the next piece into it.")
-    .used_by(&[Profile::Zml])
     .since(62)
     .also(&["transfer/*", "sizes/*", "lent/*"]),
     check(
@@ -72,7 +70,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_AsyncHostToDeviceTransferManager_TransferData when is_last_transfer=0 transfer_size=4 give is_last_transfer=1",
     )
     .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args", "data, offset, transfer_size: the piece; is_last_transfer completes the buffer.")
-    .used_by(&[Profile::Zml])
     .since(62),
     check(
         "transfer/whole_array",
@@ -121,6 +118,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_AsyncHostToDeviceTransferManager_AddMetadata fail INTERNAL",
     )
     .host("XLA's client, PjRtCApiAsyncHostToDeviceTransferManager::AddTransferMetadata", "Ends the process if the function fails.")
+    .only_used_by(NONE)
     .since(62),
     check(
         "transfer/manager_destroyed_early",
@@ -129,7 +127,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_AsyncHostToDeviceTransferManager_Destroy crash",
     )
     .host("ZML, zml/io.zig", "Destroys the transfer manager and uses the buffers.")
-    .used_by(&[Profile::Zml])
     .since(62)
     .also(&["outputs/*", "struct_size/*", "transfer/*"]),
     check(

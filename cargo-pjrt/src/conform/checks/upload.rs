@@ -1,6 +1,6 @@
 //! Checks of transfers from the host to devices.
 
-use super::entry::{ALL, Entry, check};
+use super::entry::{ALL, Entry, NONE, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
     Check, Context, Expected, Finding, NEVER_COMPLETE, STRIDES_IGNORED, Source, Verdict, described, ensure,
@@ -50,8 +50,7 @@ pub(super) const CHECKS: &[Entry] = &[
         no_elements_null,
         "PJRT_Client_BufferFromHostBuffer when data=0 dims.1=0 fail INVALID_ARGUMENT",
     )
-    .host("PyTorch/XLA, pjrt_computation_client.cpp, TransferToDevice", "Passes the data pointer of an empty tensor, which is null.")
-    .used_by(&[Profile::TorchXla]),
+    .host("PyTorch/XLA, pjrt_computation_client.cpp, TransferToDevice", "Passes the data pointer of an empty tensor, which is null."),
     check(
         "upload/megabytes",
         "An array of 8 MB reads back unchanged.",
@@ -95,6 +94,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 byte_strides.0=12 fail INTERNAL",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::byte_strides", "Number of bytes to traverse per dimension of the input data.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
     check(
         "upload/with_column_major_strides",
@@ -103,6 +103,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 byte_strides.1=8 host_buffer_semantics=1 give byte_strides=null num_byte_strides=0",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::byte_strides", "Number of bytes to traverse per dimension of the input data.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::Jax])
     .also(&["bits/transposed_copies"]),
     check(
@@ -112,6 +113,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=3 give byte_strides=null num_byte_strides=0",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::byte_strides", "Number of bytes to traverse per dimension of the input data.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::Jax])
     .also(&[
         "layouts/negative_strides_at_rank_3",
@@ -128,6 +130,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=1 byte_strides.0=-4 fail INVALID_ARGUMENT",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::byte_strides", "`byte_strides` are allowed to be negative, in which case `data` may need to point to the interior of the buffer.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::Jax]),
     check(
         "upload/with_gaps",
@@ -136,6 +139,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_dims=1 num_byte_strides=1 byte_strides.0=12 give byte_strides=null num_byte_strides=0",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::byte_strides", "Number of bytes to traverse per dimension of the input data.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::Jax]),
     check(
         "upload/with_strides_of_zero",
@@ -160,6 +164,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when device_layout>struct_size=2 fail INVALID_ARGUMENT",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::device_layout", "The caller is responsible to keep the data (tiled or strides) in the device_layout alive during the call. XLA's client leaves the layout's struct_size uninitialized.")
+    .only_used_by(NONE)
     .needed_by(&[Profile::Zml]),
     check(
         "upload/lent_without_a_copy",
@@ -237,8 +242,7 @@ pub(super) const CHECKS: &[Entry] = &[
         mapped,
         "PJRT_Client_DmaUnmap fail INTERNAL",
     )
-    .host("ZML, zml/mem.zig", "Maps its staging memory with PJRT_Client_DmaMap, and unmaps it at the end.")
-    .used_by(&[Profile::Zml]),
+    .host("ZML, zml/mem.zig", "Maps its staging memory with PJRT_Client_DmaMap, and unmaps it at the end."),
     check(
         "upload/of_a_negative_dimension",
         "A negative dimension is refused with INVALID_ARGUMENT.",
@@ -297,7 +301,7 @@ pub(super) fn by_type() -> Vec<Check> {
             is_of_the_table: false,
             since: element_type.since(),
             needed_by: if OF_JAX.contains(&number) { &[Profile::Jax] } else { &[] },
-            used_by: vec![Profile::Jax],
+            used_by: Profile::that_call("PJRT_Client_BufferFromHostBuffer"),
             needed_since: 0,
             fault: format!("PJRT_Client_BufferFromHostBuffer when type_={number} dims.0=7 give data=zeros"),
             also: &["view/writes_are_seen_*"],

@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=615 zeroed_output 0",
     )
     .header("PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback", "The callback is called when the buffer is deleted or no longer needed.")
-    .used_by(&[Profile::Jax]),
+    .only_used_by(&[Profile::Jax]),
     check(
         "view/seen_by_executions",
         "Every execution that starts after a write of the host to a view's memory sees the written values.",
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=2 dims.0=1 dims.1=4 copy_memory",
     )
     .header("PJRT_Client_CreateViewOfDeviceBuffer", "Creates a PJRT buffer that is a non-owned view of an on-device buffer.")
-    .used_by(&[Profile::Gomlx])
+    .only_used_by(&[Profile::Gomlx])
     .since(33),
     check(
         "view/output_is_no_view",
@@ -55,7 +55,7 @@ pub(super) const CHECKS: &[Entry] = &[
         address,
         "PJRT_Buffer_UnsafePointer since PJRT_Client_CreateViewOfDeviceBuffer set buffer_pointer+64",
     )
-    .advice("PJRT_Buffer_UnsafePointer returns a platform-dependent address, which is often that of the data. Libraries that exchange arrays compare addresses.")
+    .host("go-xla, pjrt/buffers_shared.go, Buffer.Data", "Reads and writes the elements of a shared buffer at the address that PJRT_Buffer_UnsafePointer returns.")
     .since(33),
     check(
         "view/of_no_elements",
@@ -64,15 +64,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer when device_buffer_ptr=0 dims.1=0 fail INVALID_ARGUMENT",
     )
     .host("JAX, jaxlib/dlpack.cc", "Passes the pointer of a DLPack tensor, which is null for PyTorch's empty tensors.")
-    .used_by(&[Profile::Jax])
     .since(33),
     check(
         "view/unaligned",
-        "A view of memory that is not aligned for its elements is refused with INVALID_ARGUMENT, and its callback is not called.",
+        "A view of memory that is not aligned for its elements has the elements that are there, or is refused with INVALID_ARGUMENT, and then its callback is not called.",
         unaligned,
         "PJRT_Client_CreateViewOfDeviceBuffer when device_buffer_ptr%8=4 element_type=12 code INTERNAL",
     )
-    .advice("The header does not say what happens. JAX copies an array if the view is refused with INVALID_ARGUMENT.")
+    .host("JAX, jaxlib/dlpack.cc", "Copies an array of DLPack if the view is refused with INVALID_ARGUMENT, and raises every other error.")
     .since(33),
     check(
         "view/is_needed_by_executions",
@@ -81,7 +80,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=1 dims.0=8 give on_delete_callback=null",
     )
     .header("PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback", "A callback to be performed when the PJRT_Buffer is done with the on-device buffer.")
-    .used_by(&[Profile::Jax])
+    .only_used_by(&[Profile::Jax])
     .since(33),
 ];
 
@@ -102,7 +101,7 @@ pub(super) fn by_type() -> Vec<Check> {
             is_of_the_table: false,
             since: element_type.since().max(33),
             needed_by: &[],
-            used_by: Vec::new(),
+            used_by: vec![Profile::Gomlx],
             needed_since: 0,
             fault: format!(
                 "PJRT_Client_CreateViewOfDeviceBuffer when element_type={number} dims.0=7 copy_memory"
@@ -275,8 +274,12 @@ fn no_elements(context: &Context) -> Verdict {
 
 fn unaligned(context: &Context) -> Verdict {
     let client = context.client()?;
-    let memory = ViewMemory::skewed(&[0; 32], 4);
+    let bytes: Vec<u8> = (1..=32).collect();
+    let memory = ViewMemory::skewed(&bytes, 4);
     let outcome = client.view(&memory, ElementType::F64, &[4], client.device()?);
+    if let Ok(view) = outcome {
+        return equal("the array that was read back", view.read()?, bytes);
+    }
     refused("a view of f64 at a multiple of 4 bytes", outcome, Code::INVALID_ARGUMENT, &[])?;
     equal("the number of calls of the callback of a view that was refused", memory.deleted(), 0)
 }

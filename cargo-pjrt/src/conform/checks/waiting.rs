@@ -26,7 +26,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_Await skip",
     )
     .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready, then returns the error status.")
-    .used_by(ALL)
     .also(&["*"]),
     check(
         "waiting/await_waits_for_the_host",
@@ -43,24 +42,21 @@ pub(super) const CHECKS: &[Entry] = &[
         await_long,
         "PJRT_Event_Await gives_up 150",
     )
-    .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready, then returns the error status.")
-    .used_by(ALL),
+    .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready, then returns the error status."),
     check(
         "waiting/often_polled_events",
         "PJRT_Event_IsReady returns false while work is not complete, however often a host asks.",
         often_polled,
         "PJRT_Event_IsReady call 1500 set is_ready=1",
     )
-    .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed."),
     check(
         "waiting/data_is_there_after_await",
         "When the event of PJRT_Buffer_ToHostBuffer is complete, all bytes are in the host's memory.",
         data_after_await,
         "PJRT_Buffer_ToHostBuffer when dst_size=4194304 early_event",
     )
-    .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed.")
-    .used_by(ALL),
+    .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed."),
     check(
         "waiting/copies_wait_for_data",
         "A copy of an array whose data the host has not provided yet waits for this data, in the same memory and on another device.",
@@ -77,7 +73,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer unwaited",
     )
     .header("PJRT_Buffer_ToHostBuffer", "Asynchronously copies the buffer's value into a preallocated host buffer: the event completes when the value is there.")
-    .used_by(ALL)
     .also(&["*"]),
     check(
         "waiting/event_comes_after_the_execution",
@@ -85,8 +80,7 @@ pub(super) const CHECKS: &[Entry] = &[
         done_is_late,
         "PJRT_LoadedExecutable_Execute when options>launch_id=983 early_events",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete."),
     check(
         "waiting/outputs_are_ready_after_the_execution",
         "An output is not ready while the execution waits for an argument.",
@@ -101,16 +95,14 @@ pub(super) const CHECKS: &[Entry] = &[
         each_kind_of_argument,
         "PJRT_LoadedExecutable_Execute when options>launch_id=991 early_events",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
-    .used_by(ALL),
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete."),
     check(
         "waiting/work_is_done_when_events_are",
         "When the event of a device or that of an output is complete, the work is: a readback does not wait for it.",
         work_is_done,
         "PJRT_Buffer_ToHostBuffer when dst_size=65536 behind 150",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete."),
     check(
         "waiting/is_ready_changes_by_itself",
         "PJRT_Event_IsReady becomes true although nobody waits for the event: a host may poll it.",
@@ -118,7 +110,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_IsReady since PJRT_LoadedExecutable_Execute set is_ready=0",
     )
     .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed.")
-    .used_by(&[Profile::Jax])
     .also(&["event/*", "lifetime/*", "waiting/*"]),
     check(
         "waiting/arguments_stay_after_launches",

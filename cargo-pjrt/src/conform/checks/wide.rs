@@ -18,16 +18,14 @@ pub(super) const CHECKS: &[Entry] = &[
         offsets,
         "PJRT_Buffer_CopyRawToHost when offset=4294967296 give offset=0",
     )
-    .header("PJRT_Buffer_CopyRawToHost_Args::offset", "The first byte that is copied, an int64_t. A range outside of the array is an error.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Buffer_CopyRawToHost_Args::offset", "The first byte that is copied, an int64_t. A range outside of the array is an error."),
     check(
         "extremes/wide_sizes",
         "A size is a number of 64 bits: one of more than 32 bits, which is larger than the array, is refused, and nothing is copied.",
         sizes,
         "PJRT_Buffer_CopyRawToHost when transfer_size=4294967300 give transfer_size=4",
     )
-    .header("PJRT_Buffer_CopyRawToHost_Args::transfer_size", "The number of bytes that are copied, an int64_t. A range outside of the array is an error.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Buffer_CopyRawToHost_Args::transfer_size", "The number of bytes that are copied, an int64_t. A range outside of the array is an error."),
     check(
         "extremes/wide_dims",
         "Dimensions of more than 32 bits stay as they are: in the unpadded dimensions of an array, in its type, and in the canonical shape and the default layout of a topology.",
@@ -50,8 +48,7 @@ pub(super) const CHECKS: &[Entry] = &[
         ids,
         "PJRT_Client_LookupDevice when id=65536 give id=0",
     )
-    .header("PJRT_Client_LookupDevice", "Returns a PJRT_Device* with the specified ID as returned by PJRT_DeviceDescription_Id, an int.")
-    .used_by(&[Profile::Jax]),
+    .header("PJRT_Client_LookupDevice", "Returns a PJRT_Device* with the specified ID as returned by PJRT_DeviceDescription_Id, an int."),
     check(
         "extremes/indices_of_transfers",
         "An index of an array of a transfer manager that differs from an existing one in its high bits is refused.",
