@@ -1,5 +1,8 @@
 //! The elements of arrays with strides, and with their dimensions in another order.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 /// Returns the strides of a dense row-major array whose elements have this size.
 pub(crate) fn dense_strides(dims: &[i64], size: i64) -> Vec<i64> {
     (0..dims.len()).map(|at| size * dims[at + 1..].iter().product::<i64>()).collect()
@@ -101,6 +104,28 @@ pub(crate) fn displaced<T: PartialEq>(expected: &[T], found: &[T], wrong: &[usiz
     ))
 }
 
+/// Describes wrong elements, with these numbers in row-major order, that are other elements of an array without equal elements, at
+/// distances that are multiples of a large power of two.
+pub(crate) fn wrapped<T: Eq + Hash>(expected: &[T], found: &[T], wrong: &[usize]) -> Option<String> {
+    const LEAST: usize = 3;
+    // Shorter distances are those of parts that overlap, or are in another order.
+    const SHORTEST: u32 = 8;
+    let places: HashMap<&T, usize> = expected.iter().enumerate().map(|(at, element)| (element, at)).collect();
+    if places.len() < expected.len() || wrong.len() < LEAST {
+        return None;
+    }
+    let distance = |at: &usize| places.get(found.get(*at)?).map(|place| place.abs_diff(*at));
+    let bits = wrong.iter().map(|at| distance(at).map(usize::trailing_zeros)).collect::<Option<Vec<_>>>()?;
+    let least = *bits.iter().min()?;
+    (least >= SHORTEST).then(|| {
+        format!(
+            "each wrong element belongs 2^{least} = {} places away, or a multiple of that: a counter, an index or an address of \
+             the plugin probably has too few bits, and begins again at 0",
+            1_u64 << least
+        )
+    })
+}
+
 /// Returns the orders of some dimensions, except the original one.
 pub(crate) fn permutations(rank: usize) -> Vec<Vec<usize>> {
     const MOST: usize = 5;
@@ -127,6 +152,17 @@ mod tests {
         assert!(displaced(&expected, &found, &[3, 4, 5]).unwrap().contains(" 3 places further on"));
         let truth = [true, true, false, true, false, false, true];
         assert_eq!(displaced(&truth, &[true, true, true, false, false, true, true], &[2, 3, 5]), None);
+    }
+
+    #[test]
+    fn wrapped_elements_are_multiples_of_a_power_of_two_away() {
+        let expected: Vec<u32> = (0..1500).collect();
+        let found: Vec<u32> = (0..1500).map(|at| if at < 476 { at + 1024 } else { at }).collect();
+        let wrong: Vec<usize> = (0..476).collect();
+        assert!(wrapped(&expected, &found, &wrong).unwrap().contains("2^10 = 1024 places"));
+        let shifted: Vec<u32> = (0..1500).map(|at| (at + 3) % 1500).collect();
+        assert_eq!(wrapped(&expected, &shifted, &(0..1500).collect::<Vec<_>>()), None);
+        assert_eq!(wrapped(&[0_u8; 1500], &[0; 1500], &wrong), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) struct Operation {
 
 impl Operation {
     /// Returns the programs with an element type: the first one of each operation, or the others. Those of operations that others are
-    /// decomposed into come first.
+    /// decomposed into come first. The choice of dimensions does not depend on the type: the programs about it are those of f32.
     ///
     /// # Errors
     ///
@@ -34,7 +34,8 @@ impl Operation {
         };
         let of_suite = |suite: &'static Suite| suite.cases(&selection).map(move |case| Self { suite, case });
         let mut seen = HashSet::new();
-        let mut operations: Vec<Self> = Suite::operations()?
+        let suites = Suite::operations()?;
+        let mut operations: Vec<Self> = suites[..if element == "f32" { suites.len() } else { 1 }]
             .iter()
             .flat_map(of_suite)
             .filter(|operation| is_of_stablehlo(operation.name()) && seen.insert(operation.name()) == first)

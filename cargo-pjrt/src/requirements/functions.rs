@@ -40,6 +40,25 @@ impl Function {
     }
 }
 
+impl Profile {
+    /// Returns the names of the functions without which the host cannot run a program, without the prefix
+    /// `PJRT_`.
+    pub fn functions(self) -> impl Iterator<Item = &'static str> {
+        FUNCTIONS
+            .iter()
+            .filter(move |function| function.called_by(self) == Calls::Required)
+            .map(|function| function.name)
+    }
+
+    /// Returns the hosts that call a function of the table, whether they require it or not.
+    pub(crate) fn that_call(function: &str) -> Vec<Self> {
+        let name = function.trim_start_matches("PJRT_");
+        let function = FUNCTIONS.iter().find(|function| function.name == name);
+        let calls = |host: &Self| function.is_some_and(|function| function.called_by(*host) != Calls::Never);
+        Self::ALL.into_iter().filter(calls).collect()
+    }
+}
+
 /// Creates a row. The letters stand for JAX, PyTorch/XLA, GoMLX, ZML and the crate `pjrt`: `+` if the host requires the function, `o`
 /// if it calls the function for one of its features, and `-` if it never calls it.
 const fn function(name: &'static str, callers: &'static str, remark: &'static str) -> Function {
@@ -210,5 +229,16 @@ mod tests {
         for (index, host) in Profile::ALL.into_iter().enumerate() {
             assert_eq!(host as usize, index, "the letters are in the order of the hosts");
         }
+    }
+
+    #[test]
+    fn optional_functions_have_callers_and_are_not_required() {
+        assert_eq!(
+            Profile::that_call("PJRT_Executable_Serialize"),
+            [Profile::Jax, Profile::TorchXla, Profile::Zml, Profile::PjrtRs]
+        );
+        assert!(Profile::Jax.functions().all(|function| function != "Executable_Serialize"));
+        assert!(Profile::Jax.functions().any(|function| function == "Buffer_ToHostBuffer"));
+        assert!(Profile::that_call("PJRT_Device_ClearMemoryStats").is_empty());
     }
 }

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::functions::{Calls, FUNCTIONS};
-
 /// A host of plugins. Its calls were traced; see the documentation of the conformance kit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
@@ -36,23 +34,6 @@ impl Profile {
         }
     }
 
-    /// Returns the names of the functions without which the host cannot run a program, without the prefix
-    /// `PJRT_`.
-    pub fn functions(self) -> impl Iterator<Item = &'static str> {
-        FUNCTIONS
-            .iter()
-            .filter(move |function| function.called_by(self) == Calls::Required)
-            .map(|function| function.name)
-    }
-
-    /// Returns the hosts that call a function of the table, whether they require it or not.
-    pub(crate) fn that_call(function: &str) -> Vec<Self> {
-        let name = function.trim_start_matches("PJRT_");
-        let function = FUNCTIONS.iter().find(|function| function.name == name);
-        let calls = |host: &Self| function.is_some_and(|function| function.called_by(*host) != Calls::Never);
-        Self::ALL.into_iter().filter(calls).collect()
-    }
-
     /// Returns the name of the host and the version that was examined.
     #[must_use]
     pub fn title(self) -> &'static str {
@@ -81,21 +62,5 @@ impl FromStr for Profile {
             let names = Self::ALL.map(Self::name).join(", ");
             format!("there is no profile {name:?}; the profiles are {names}")
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn optional_functions_have_callers_and_are_not_required() {
-        assert_eq!(
-            Profile::that_call("PJRT_Executable_Serialize"),
-            [Profile::Jax, Profile::TorchXla, Profile::Zml, Profile::PjrtRs]
-        );
-        assert!(Profile::Jax.functions().all(|function| function != "Executable_Serialize"));
-        assert!(Profile::Jax.functions().any(|function| function == "Buffer_ToHostBuffer"));
-        assert!(Profile::that_call("PJRT_Device_ClearMemoryStats").is_empty());
     }
 }

@@ -95,7 +95,8 @@ impl<C: PjrtClient> MemoryUsage<C> {
             }
         }
         let memories = memories.iter().zip(bytes).filter_map(|(memory, bytes)| {
-            let name = || format!("{} in '{}' {}", size(bytes), memory.memory.kind(), memory.memory.id());
+            let name =
+                || format!("{} in memory {} ('{}')", size(bytes), memory.memory.id(), memory.memory.kind());
             (bytes > 0).then(name)
         });
         let memories: Vec<String> = memories.collect();

@@ -147,12 +147,12 @@ fn an_error_that_memory_ran_out_says_who_holds_it() {
     let held = two.run(&[&buffer]).unwrap();
     let no_room = || error.run(&[&buffer]).err().unwrap();
     let message = no_room().message;
-    assert!(message.contains("the host holds buffers of 48 bytes in 'device' 0"), "{message}");
+    assert!(message.contains("the host holds buffers of 48 bytes in memory 0 ('device')"), "{message}");
     assert!(
         message.contains("2 outputs of 'two' with 32 bytes, the rest was uploaded or copied"),
         "{message}"
     );
     drop(held);
     let message = no_room().message;
-    assert!(message.contains("16 bytes in 'device' 0: the rest was uploaded"), "{message}");
+    assert!(message.contains("16 bytes in memory 0 ('device'): the rest was uploaded"), "{message}");
 }

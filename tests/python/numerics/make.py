@@ -23,6 +23,7 @@ os.environ["XLA_FLAGS"] = (
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
+import blocks  # noqa: E402
 import constants  # noqa: E402
 import dimensions  # noqa: E402
 import elementwise  # noqa: E402
@@ -184,7 +185,7 @@ def main() -> int:
     jax.config.update("jax_enable_x64", True)
     FOLDER.mkdir(parents=True, exist_ok=True)
     disagreements = 0
-    suites = {"ops": [elementwise.cases, constants.cases, fusions.cases, structured.cases, from_jax.functions], "dimensions": [dimensions.cases], "models": [from_jax.models]}
+    suites = {"ops": [elementwise.cases, constants.cases, fusions.cases, structured.cases, from_jax.functions], "dimensions": [dimensions.cases, blocks.cases], "models": [from_jax.models]}
     for name, groups in suites.items():
         archive = Archive()
         cases = (case for group in groups for case in group() if not options.only or case.op in options.only)

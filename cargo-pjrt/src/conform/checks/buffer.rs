@@ -218,6 +218,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_CopyToMemory fail INTERNAL",
     )
     .host("JAX, jax.device_put with a memory kind", "Copies arrays between memories with PJRT_Buffer_CopyToMemory, also to the memory that they are in if it has to copy.")
+    .used_by(&[Profile::Zml])
     .needed_by(&[Profile::Jax])
     .also(&[
         "buffer/copies_are_copies",
@@ -233,6 +234,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_CopyToMemory delete_source",
     )
     .host("JAX, jax.device_put with may_alias=False", "Copies an array within its memory, and deletes the source.")
+    .used_by(&[Profile::TorchXla, Profile::Zml])
     .needed_by(&[Profile::Jax])
     .also(&[
         "buffer/copy_to_each_memory",

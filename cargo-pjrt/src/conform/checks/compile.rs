@@ -279,7 +279,8 @@ pub(super) const CHECKS: &[Entry] = &[
         garbage_executable,
         "PJRT_Executable_DeserializeAndLoad when serialized_executable_size=6 crash",
     )
-    .host("JAX, jax/_src/compiler.py, _cache_read", "Warns of an error, and compiles the program, if the bytes of the cache cannot be loaded."),
+    .host("JAX, jax/_src/compiler.py, _cache_read", "Warns of an error, and compiles the program, if the bytes of the cache cannot be loaded.")
+    .used_by(&[Profile::TorchXla]),
     check(
         "compile/compile_options",
         "PJRT_Executable_GetCompileOptions returns options and a deleter.",
@@ -359,6 +360,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_Compile call 20 fail INTERNAL",
     )
     .host("JAX, jaxlib/py_client.cc, PyClient::CompileAndLoadIfrtProgram", "Releases Python's lock while it compiles, so that several threads of a program compile at the same time.")
+    .used_by(ALL)
     .needed_by(&[Profile::Jax]),
     check(
         "compile/different_programs_by_many_threads",
@@ -367,6 +369,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_Compile when program>code_size=383 first_program",
     )
     .host("JAX, jaxlib/py_client.cc, PyClient::CompileAndLoadIfrtProgram", "Releases Python's lock while it compiles, so that several threads of a program compile at the same time.")
+    .used_by(ALL)
     .needed_by(&[Profile::Jax]),
 ];
 

@@ -12,7 +12,7 @@ use crate::conform::harness::{
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{Buffer, CopyLayout, ElementType, Error, ExecuteOptions, HostArray};
+use pjrt_testing::host::{Buffer, Client, CopyLayout, ElementType, Error, ExecuteOptions, HostArray};
 
 const IS_DELETED: &str = "PJRT_Buffer_IsDeleted";
 const IS_DELETED_TEXT: &str = "The function returns true if the buffer was deleted, or donated to an execution. The data of all other buffers remains.";
@@ -498,61 +498,76 @@ fn in_another_order(context: &Context) -> Verdict {
     Ok(())
 }
 
+/// Dimensions of arrays with equal numbers of elements, whose sizes differ if dimensions are padded: in a small array the padding may be
+/// less than the alignment of memory.
+const EQUAL_NUMBERS: [[&[i64]; 4]; 2] =
+    [[&[12, 1], &[1, 12], &[3, 4], &[12]], [&[1023, 1], &[1, 1023], &[31, 33], &[1023]]];
+
 fn equal_numbers(context: &Context) -> Verdict {
-    // The sizes of these differ if dimensions are padded.
-    const DIMS: [&[i64]; 4] = [&[12, 1], &[1, 12], &[3, 4], &[12]];
     let client = context.client()?;
-    let device = client.device()?;
-    let of = |dims: &[i64]| dims.iter().map(|dim| format!("{dim}x")).collect::<String>();
-    let types = DIMS.map(|dims| format!("tensor<{}f32>", of(dims)));
-    let parameters: Vec<String> = types
-        .iter()
-        .enumerate()
-        .map(|(at, ty)| format!("%p{at}: {ty} {{jax.buffer_donor = true}}"))
-        .collect();
-    // Output `at` has the dimensions of the next parameter.
-    let next = |at: usize| (at + 1) % DIMS.len();
-    let lines: String = (0..DIMS.len())
-        .map(|at| format!("    %s{at} = stablehlo.add %p{0}, %p{0} : {1}\n", next(at), types[next(at)]))
-        .collect();
-    let results: Vec<&str> = (0..DIMS.len()).map(|at| types[next(at)].as_str()).collect();
-    let text = with_main(&parameters.join(", "), &lines, "%s0, %s1, %s2, %s3", &results.join(", "));
-    let program = compiled(&client, &text, &CompileOptions::default())?;
+    EQUAL_NUMBERS.iter().try_for_each(|dims| donated_in_turn(&client, dims))
+}
+
+/// Runs a program that donates arrays with equal numbers of elements, in which output `at` has the dimensions of the next parameter.
+/// Checks the outputs, and other arrays that were uploaded before and after the execution.
+fn donated_in_turn(client: &Client, all: &[&[i64]; 4]) -> Verdict {
+    let (device, len) = (client.device()?, all[0].iter().product::<i64>() as usize);
+    let next = |at: usize| (at + 1) % all.len();
+    let program = compiled(client, &sums_of_the_next(all), &CompileOptions::default())?;
     let upload = |dims: &[i64], value: f32| {
-        let bytes = f32_bytes(&[value; 12]);
+        let bytes = f32_bytes(&vec![value; len]);
         Ok::<_, Error>(
             client.upload(&HostArray::new(&bytes, ElementType::F32, dims), Some(device), None)?.buffer,
         )
     };
     for round in 0..3 {
         let value = |at: usize| (10 * round + at + 1) as f32;
-        let mut arrays = Vec::new();
-        let mut neighbors = Vec::new();
-        for (at, dims) in DIMS.iter().enumerate() {
+        let (mut arrays, mut neighbors) = (Vec::new(), Vec::new());
+        for (at, dims) in all.iter().enumerate() {
             arrays.push(upload(dims, value(at))?);
             neighbors.push((upload(dims, -value(at))?, -value(at)));
         }
         let launched = launch_on_all(&program, &[arrays.iter().collect()], 612)?;
         launched.done[0].wait()?;
         drop(arrays);
-        for (at, dims) in DIMS.iter().enumerate() {
+        for (at, dims) in all.iter().enumerate() {
             neighbors.push((upload(dims, 100.0 + value(at))?, 100.0 + value(at)));
         }
         let outputs = launched
-            .outputs_of(0, DIMS.len())?
+            .outputs_of(0, all.len())?
             .iter()
             .enumerate()
             .map(|(at, output)| (output, 2.0 * value(next(at)), "an output"));
         let others = neighbors.iter().map(|(array, value)| (array, *value, "another array"));
         for (array, expected, what) in outputs.chain(others) {
             let (got, dims) = (numbers(array)?, array.dims()?);
+            let wrong = got.iter().enumerate().find(|(_, element)| **element != expected);
             ensure!(
-                got == [expected; 12],
-                "{what}, f32{dims:?}, of a program that donates arrays of 12 elements with the dimensions {DIMS:?} is \
-                 {got:?}; expected {expected} everywhere. The plugin probably gives a donated array's memory to an output with as many \
-                 elements, whose size with padding is larger"
+                wrong.is_none() && got.len() == len,
+                "{what}, f32{dims:?}, of a program that donates arrays of {len} elements with the dimensions {all:?} has {} elements, \
+                 of which {} are wrong: the first, with its index, is {wrong:?}; expected {expected} everywhere. The plugin probably \
+                 gives a donated array's memory to an output with as many elements, whose size with padding is larger",
+                got.len(),
+                got.iter().filter(|element| **element != expected).count()
             );
         }
     }
     Ok(())
+}
+
+/// Returns a program that donates arrays of these dimensions, and whose output `at` is twice the next parameter.
+fn sums_of_the_next(all: &[&[i64]; 4]) -> String {
+    let next = |at: usize| (at + 1) % all.len();
+    let types = all
+        .map(|dims| format!("tensor<{}f32>", dims.iter().map(|dim| format!("{dim}x")).collect::<String>()));
+    let parameters: Vec<String> = types
+        .iter()
+        .enumerate()
+        .map(|(at, ty)| format!("%p{at}: {ty} {{jax.buffer_donor = true}}"))
+        .collect();
+    let lines: String = (0..all.len())
+        .map(|at| format!("    %s{at} = stablehlo.add %p{0}, %p{0} : {1}\n", next(at), types[next(at)]))
+        .collect();
+    let results: Vec<&str> = (0..all.len()).map(|at| types[next(at)].as_str()).collect();
+    with_main(&parameters.join(", "), &lines, "%s0, %s1, %s2, %s3", &results.join(", "))
 }

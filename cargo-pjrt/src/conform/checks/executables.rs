@@ -111,7 +111,7 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("JAX, jax/_src/interpreters/pxla.py, and xla/pjrt/pjrt_client.h, PjRtClient::GetDefaultDeviceAssignment", "Hosts compute the places of arguments from the default assignment, in row-major order of replicas and partitions.")
     .since(79)
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .used_by(&[Profile::Jax, Profile::TorchXla, Profile::Gomlx]),
 ];
 
 /// Executes the program that adds.

@@ -197,6 +197,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=909 fail UNKNOWN",
     )
     .host("JAX, jaxlib/pjit.cc, PjitFunction::Call", "Runs programs of arrays without elements like any other.")
+    .used_by(ALL)
     .needed_by(&[Profile::Jax]),
     check(
         "execute/donation",

@@ -74,7 +74,8 @@ pub(super) const CHECKS: &[Entry] = &[
         many_clients,
         "PJRT_Client_Create call 10 fail RESOURCE_EXHAUSTED",
     )
-    .host("JAX, jax/_src/xla_bridge.py, _clear_backends", "Drops all clients; the next call creates new ones."),
+    .host("JAX, jax/_src/xla_bridge.py, _clear_backends", "Drops all clients; the next call creates new ones.")
+    .used_by(&[Profile::Gomlx]),
     check(
         "lifetime/clients_leave_no_threads",
         "The threads of a client end with it, or are reused by the next client.",

@@ -21,6 +21,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Device_AddressableMemories set num_memories=0",
     )
     .host("XLA's client, PjRtCApiDevice::default_memory_space", "JAX transfers each array to the default memory of a device.")
+    .used_by(&[Profile::Zml])
     .needed_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["extension/memory_descriptions", "memory/the_default_is_one_of_them"]),
     check(

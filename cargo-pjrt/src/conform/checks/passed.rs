@@ -59,6 +59,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_DeserializeAndLoad previous serialized_executable",
     )
     .host("XLA's client, PjRtCApiClient::LoadSerializedExecutable", "The bytes are those of its caller, who may free them when the function returns: JAX reads them from a file of its compilation cache.")
+    .used_by(&[Profile::Zml, Profile::PjrtRs])
     .also(&["*"]),
     check(
         "passed/create_options",
@@ -110,6 +111,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_DeserializeAndLoad first_executable",
     )
     .host("JAX, jax/_src/compilation_cache.py, get_executable_and_time", "Loads executables that differ only in a constant.")
+    .used_by(&[Profile::TorchXla])
     .also(&["*"]),
     check(
         "passed/executable_of_another_client",
@@ -117,7 +119,8 @@ pub(super) const CHECKS: &[Entry] = &[
         executable_of_another_client,
         "PJRT_Executable_DeserializeAndLoad without PJRT_Executable_Serialize fail INTERNAL",
     )
-    .host("JAX, jax/_src/compilation_cache.py, get_executable_and_time", "Loads executables that an earlier process compiled."),
+    .host("JAX, jax/_src/compilation_cache.py, get_executable_and_time", "Loads executables that an earlier process compiled.")
+    .used_by(&[Profile::TorchXla]),
 ];
 
 /// Describes a crash or a failure of a plugin that uses the host's memory after the call. A plugin that cannot run one program at

@@ -5,12 +5,13 @@ use super::entry::{Entry, NONE, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
     Context, Finding, NOT_THE_DEFAULT, OF_ANOTHER_DEVICE, ONE_DEVICE, Verdict, add_program, device_name,
-    ensure, equal, f32_bytes, is_in_memory, is_on_device, numbers, upload_to,
+    ensure, equal, f32_bytes, is_in_memory, is_on_device, narrowest, numbers, patience, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, Client, Code, Device, ElementType, ExecuteOptions, Memory, Result, ViewMemory,
+    Buffer, Client, Code, Device, ElementType, Error, ExecuteOptions, HostArray, Memory, Result, ViewMemory,
+    eventually,
 };
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -103,6 +104,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "The device to execute on, for programs that were compiled for a portable executable.")
     .only_used_by(&[Profile::TorchXla, Profile::Gomlx])
     .also(&["executables/overridden_portable"]),
+    check(
+        "placement/copies_leave_the_device",
+        "A copy to a memory whose arrays do not count as bytes_in_use does not count either: copying arrays to the host and deleting them frees memory of the device.",
+        copies_leave,
+        "PJRT_Device_MemoryStats since PJRT_Buffer_CopyToMemory set bytes_in_use+8388608",
+    )
+    .host("JAX, jax.device_put to the memory kind pinned_host", "Moves arrays out of the device's memory, which does not hold all of them.")
+    .also(&["memory/*", "failures/leave_no_memory"]),
 ];
 
 const VALUES: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
@@ -361,4 +370,47 @@ fn outputs_of_a_named_device(context: &Context) -> Verdict {
         equal("the sum", numbers(output)?, vec![2.0, 4.0, 6.0, 8.0])?;
     }
     Ok(())
+}
+
+fn copies_leave(context: &Context) -> Verdict {
+    const SIZE: i64 = 1 << 20;
+    let client = context.client()?;
+    let (device, element_type) = (client.device()?, narrowest(&client)?);
+    let bytes = vec![1; SIZE as usize];
+    let dims = [SIZE / element_type.byte_size() as i64];
+    let array = HostArray::new(&bytes, element_type, &dims);
+    let in_use = || Ok::<_, Error>(device.memory_stats()?.bytes_in_use);
+    let (default, mut compared) = (device.default_memory()?.kind()?, false);
+    for memory in device.memories()? {
+        let (kind, before) = (memory.kind()?, in_use()?);
+        if kind == default {
+            continue;
+        }
+        let uploaded = client.upload(&array, None, Some(memory))?.buffer;
+        uploaded.ready()?.wait()?;
+        let counts = in_use()? - before >= SIZE;
+        drop(uploaded);
+        if counts {
+            continue;
+        }
+        compared = true;
+        let source = client.upload(&array, Some(device), None)?.buffer;
+        source.ready()?.wait()?;
+        let with_source = in_use()?;
+        let copy = source.copy_to_memory(memory)?;
+        copy.ready()?.wait()?;
+        drop(source);
+        ensure!(
+            eventually(patience(), || in_use().is_ok_and(|now| with_source - now >= SIZE)),
+            "an array of {SIZE} bytes was copied to the memory {kind:?} and destroyed, and bytes_in_use of the device went from \
+             {with_source} to {}. An array that is uploaded to {kind:?} does not count as bytes_in_use. The plugin probably ignores \
+             `dst_memory`, and stores the copy in the memory {default:?}",
+            in_use()?
+        );
+        equal("the copy that was read back", copy.read()?, bytes.clone())?;
+    }
+    match compared {
+        true => Ok(()),
+        false => Err(Finding::NotApplicable("the arrays of all memories count as bytes_in_use".to_owned())),
+    }
 }

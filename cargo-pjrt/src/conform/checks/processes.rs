@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "JAX, jax/_src/compilation_cache.py, get_executable_and_time",
         "Loads an executable that an earlier process wrote into the persistent compilation cache.",
     )
-    .used_by(&[Profile::Jax, Profile::Zml]),
+    .used_by(&[Profile::Jax, Profile::Zml, Profile::TorchXla]),
     check(
         "processes/fingerprints",
         "The executables of one program have the same fingerprint in each process.",

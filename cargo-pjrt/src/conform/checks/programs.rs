@@ -130,7 +130,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=938 swap_outputs 998 999",
     )
     .host("JAX, jaxlib/pjit.cc, PjitFunction::Call", "Passes each leaf of a function's arguments as an argument of the program: a model has thousands.")
-    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    .used_by(ALL),
     check(
         "programs/hlo_tuple",
         "The elements of an HLO program's root tuple are its outputs, in order.",

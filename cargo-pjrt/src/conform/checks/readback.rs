@@ -73,6 +73,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer when dst_size=0 dst!=0 set event=null",
     )
     .host("JAX, numpy.asarray of an empty array", "Waits for the event of the readback.")
+    .used_by(ALL)
     .needed_by(&[Profile::Jax])
     .also(&[
         "upload/no_elements",

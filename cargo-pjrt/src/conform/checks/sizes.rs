@@ -157,7 +157,7 @@ fn readback(context: &Context) -> Verdict {
     for_each_size(&client, |sample| {
         let buffer = upload(&client, sample)?;
         equal(READBACK_SIZE, buffer.host_size(&CopyLayout::Unsaid)?, sample.bytes.len())?;
-        let layout = CopyLayout::Layout(Layout::dense(1));
+        let layout = CopyLayout::Layout(Layout::dense(sample.dims.len()));
         sample.check("a readback", &buffer.read_into(sample.bytes.len(), &layout)?)
     })
 }
@@ -270,7 +270,7 @@ fn literals(context: &Context) -> Verdict {
         let shape = (sample.element_type, sample.dims.to_vec());
         let manager = client.transfer_manager(&[shape], client.device()?.default_memory()?)?;
         let buffer = manager.retrieve(0)?;
-        let (memory, layout) = (HostMemory::new(sample.bytes, 0), Layout::dense(1));
+        let (memory, layout) = (HostMemory::new(sample.bytes, 0), Layout::dense(sample.dims.len()));
         manager.write_array_from(0, &memory, sample.element_type, &sample.dims, &layout)?.wait()?;
         memory.recycle();
         sample.check_array("an array that was transferred as a literal", &buffer)

@@ -42,6 +42,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_dims=2 dims.1=0 fail INVALID_ARGUMENT",
     )
     .host("JAX, jax.device_put", "Passes empty arrays of NumPy to the plugin.")
+    .used_by(ALL)
     .needed_by(&[Profile::Jax])
     .also(&["upload/no_elements_and_no_data", "layouts/strides_of_no_elements"]),
     check(

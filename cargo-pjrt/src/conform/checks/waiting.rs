@@ -126,6 +126,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=953 call 300 fail RESOURCE_EXHAUSTED",
     )
     .host("JAX, a training loop", "Launches steps without waiting for their results.")
+    .used_by(ALL)
     .needed_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["execute/by_many_threads"]),
     check(
@@ -135,6 +136,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_dims=1 dims.0=16384 call 300 fail RESOURCE_EXHAUSTED",
     )
     .host("JAX, an input pipeline", "Uploads and deletes batches without waiting for their transfers.")
+    .used_by(ALL)
     .needed_by(&[Profile::Jax, Profile::TorchXla]),
 ];
 

@@ -7,7 +7,7 @@ use super::conversion::conversion;
 use super::verdict::{Finding, Verdict, count_of};
 use crate::array::element_text;
 use crate::array::float_format::{FloatFormat, FloatKind};
-use crate::array::strided::{displaced, order_of};
+use crate::array::strided::{displaced, order_of, wrapped};
 use pjrt_testing::host::{Buffer, ElementType, OVERWRITTEN, UNWRITTEN};
 
 /// An array that a check expects to read.
@@ -259,10 +259,10 @@ impl<'a> Expected<'a> {
         None
     }
 
-    /// Recognizes elements that have the values of others, all of them at the same distance.
+    /// Recognizes elements that have the values of others, all of them at the same distance or at multiples of one.
     fn elsewhere(&self, read: &[u8], differ: &[usize]) -> Option<String> {
         let [expected, found] = [self.bytes, read].map(|bytes| bytes.chunks(self.size()).collect::<Vec<_>>());
-        displaced(&expected, &found, differ)
+        displaced(&expected, &found, differ).or_else(|| wrapped(&expected, &found, differ))
     }
 
     /// Recognizes elements in the order of other dimensions, and row-major ones that were taken for elements in such an order.

@@ -19,6 +19,9 @@ pub(crate) const SIZES: &[usize] = &[
 /// The largest size that is tried with types of all widths. Larger arrays have the widest type that divides their size.
 const ALL_TYPES: usize = 65_540;
 
+/// Dimensions of arrays with more rows and more columns than 16 bits count.
+const TABLES: [[usize; 2]; 2] = [[65_539, 2], [2, 65_539]];
+
 /// The largest size that is tried when checks run again.
 const AGAIN: usize = 1_048_588;
 
@@ -48,7 +51,7 @@ pub(crate) fn is_brief() -> bool {
 /// same bytes, so that parts that were not copied, or were copied from elsewhere, are detected.
 pub(crate) struct Sample {
     pub(crate) element_type: ElementType,
-    pub(crate) dims: [i64; 1],
+    pub(crate) dims: Vec<i64>,
     pub(crate) bytes: &'static [u8],
 }
 
@@ -70,7 +73,7 @@ impl Sample {
             (1..=most as u32).map(word).collect::<Vec<_>>().into_flattened()
         });
         let start = 8 * (NEXT.fetch_add(1, Ordering::Relaxed) % STARTS);
-        let dims = [(size / element_type.byte_size()) as i64];
+        let dims = vec![(size / element_type.byte_size()) as i64];
         Self { element_type, dims, bytes: &words[start..start + size] }
     }
 
@@ -91,27 +94,20 @@ impl Sample {
 
 /// Runs a check with arrays of all sizes, and with a type of each width that the plugin accepts.
 pub(crate) fn for_each_size(client: &Client, work: impl Fn(&Sample) -> Verdict) -> Verdict {
-    let types = accepted_widths(client)?;
     let mut supported = false;
-    let (largest, all_types) = if is_brief() { (AGAIN, 0) } else { (usize::MAX, ALL_TYPES) };
-    for &size in SIZES.iter().filter(|size| **size <= largest) {
-        let fitting = types.iter().filter(|element_type| size % element_type.byte_size() == 0);
-        for element_type in fitting.take(if size <= all_types { types.len() } else { 1 }) {
-            let sample = Sample::of_type(size, *element_type);
-            let outcome = match size > AGAIN {
-                // Each of these takes long on a busy system.
-                true => performing(format!("the size {size}"), || work(&sample)),
-                false => {
-                    in_traced_step(&format!("{}{:?}", sample.element_type, sample.dims), || work(&sample))
-                }
-            };
-            match outcome {
-                // The function may lack a type. One that the plugin lacks altogether is tried once.
-                Err(Finding::Unsupported(_)) if supported => {}
-                outcome => {
-                    outcome?;
-                    supported = true;
-                }
+    for sample in samples(&accepted_widths(client)?) {
+        let size = sample.bytes.len();
+        let outcome = match size > AGAIN {
+            // Each of these takes long on a busy system.
+            true => performing(format!("the size {size}"), || work(&sample)),
+            false => in_traced_step(&format!("{}{:?}", sample.element_type, sample.dims), || work(&sample)),
+        };
+        match outcome {
+            // The function may lack a type. One that the plugin lacks altogether is tried once.
+            Err(Finding::Unsupported(_)) if supported => {}
+            outcome => {
+                outcome?;
+                supported = true;
             }
         }
     }
@@ -119,4 +115,23 @@ pub(crate) fn for_each_size(client: &Client, work: impl Fn(&Sample) -> Verdict) 
         true => Ok(()),
         false => Err(Finding::Unsupported("the plugin accepts no array of numbers".to_owned())),
     }
+}
+
+/// Returns arrays of all sizes and of these types.
+fn samples(types: &[ElementType]) -> Vec<Sample> {
+    let (largest, all_types) = if is_brief() { (AGAIN, 0) } else { (usize::MAX, ALL_TYPES) };
+    let mut samples = Vec::new();
+    for &size in SIZES.iter().filter(|size| **size <= largest) {
+        let fitting = types.iter().filter(|element_type| size % element_type.byte_size() == 0);
+        let fitting = fitting.take(if size <= all_types { types.len() } else { 1 });
+        samples.extend(fitting.map(|element_type| Sample::of_type(size, *element_type)));
+    }
+    if let Some(narrowest) = types.last().filter(|_| !is_brief()) {
+        samples.extend(TABLES.iter().map(|dims| {
+            let size = dims.iter().product::<usize>() * narrowest.byte_size();
+            let dims = dims.iter().map(|dim| *dim as i64).collect();
+            Sample { dims, ..Sample::of_type(size, *narrowest) }
+        }));
+    }
+    samples
 }

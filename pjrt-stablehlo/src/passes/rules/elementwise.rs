@@ -215,7 +215,7 @@ pub(super) fn constant(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, 
     let ty = constant.value.ty();
     let Some(element) = ty.element_type().complex_part() else {
         return Err(unsupported(format!(
-            "{} of element type {} cannot be decomposed, unlike one of complex numbers",
+            "{} of element type {} cannot be decomposed",
             op.kind.name(),
             ty.element_type()
         )));
