@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pjrt_stablehlo::Module;
 
 use super::joined::{Tried, joined};
+use super::lengths::lengths;
 use super::order::Order;
 use super::report::{Row, Status};
 use super::suite::{Case, Suite};
@@ -45,16 +46,21 @@ pub(super) fn name_causes(cases: &[(&Suite, &Case)], rows: &mut [Row]) {
         .map(|(row, case)| module_of(*case).filter(|_| row.status == Status::Wrong))
         .collect();
     // The rows change below.
-    let names: Vec<(Status, String, String)> =
-        rows.iter().map(|row| (row.status, row.op.clone(), row.element.clone())).collect();
+    let names: Vec<(Status, String, String, Vec<Vec<i64>>)> = rows
+        .iter()
+        .zip(cases)
+        .map(|(row, (_, case))| (row.status, row.op.clone(), row.element.clone(), case.operands()))
+        .collect();
     let tried: Vec<Tried<'_>> = names
         .iter()
         .zip(&modules)
         .filter(|((status, ..), _)| matches!(status, Status::Right | Status::Wrong))
-        .map(|((_, op, element), module)| Tried::new(op, element, module.as_ref()))
+        .map(|((_, op, element, operands), module)| {
+            Tried::new(op, element, operands.clone(), module.as_ref())
+        })
         .collect();
     let order = Order::new();
-    for (row, module) in rows.iter_mut().zip(&modules) {
+    for ((row, module), (_, case)) in rows.iter_mut().zip(&modules).zip(cases) {
         let Some(module) = module else { continue };
         // What depends on timing or on what ran before is no matter of the operations.
         if !row.message.is_empty() {
@@ -67,7 +73,10 @@ pub(super) fn name_causes(cases: &[(&Suite, &Case)], rows: &mut [Row]) {
         let contained: BTreeSet<&str> = ops.map(|(_, op)| op.info().mnemonic()).collect();
         let causes: Vec<&str> = contained.into_iter().filter(|op| *op != row.op).filter(is_wrong).collect();
         let why = match causes[..] {
-            [] => joined(&Tried::new(&row.op, &row.element, Some(module)), &tried, &order),
+            [] => {
+                let wrong = Tried::new(&row.op, &row.element, case.operands(), Some(module));
+                joined(&wrong, &tried, &order).or_else(|| lengths(&wrong, &tried))
+            }
             _ => Some(format!("the program contains {}, of which results are wrong too", causes.join(", "))),
         };
         if let Some(why) = why {

@@ -12,15 +12,22 @@ pub(crate) struct Tried<'t> {
     pub(crate) op: &'t str,
     /// The element type.
     pub(crate) element: &'t str,
+    /// The dimensions of the operands.
+    pub(super) operands: Vec<Vec<i64>>,
     /// The operations of the program, if it is wrong.
     pub(crate) steps: Option<BTreeSet<String>>,
 }
 
 impl<'t> Tried<'t> {
     /// Describes a program, whose module is given if its results are wrong.
-    pub(crate) fn new(op: &'t str, element: &'t str, wrong: Option<&Module>) -> Self {
+    pub(crate) fn new(
+        op: &'t str,
+        element: &'t str,
+        operands: Vec<Vec<i64>>,
+        wrong: Option<&Module>,
+    ) -> Self {
         let steps = |module: &Module| module.functions().iter().flat_map(steps_of).collect();
-        Self { op, element, steps: wrong.map(steps) }
+        Self { op, element, operands, steps: wrong.map(steps) }
     }
 }
 
@@ -81,7 +88,7 @@ mod tests {
 
     fn tried<'t>(op: &'t str, wrong: Option<&[&str]>) -> Tried<'t> {
         let steps = wrong.map(|steps| steps.iter().map(|step| (*step).to_owned()).collect());
-        Tried { op, element: "f32", steps }
+        Tried { op, element: "f32", operands: Vec::new(), steps }
     }
 
     #[test]

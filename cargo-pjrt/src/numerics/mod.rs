@@ -9,6 +9,7 @@ mod elements;
 mod features;
 mod identity;
 mod joined;
+mod lengths;
 mod message;
 mod operation;
 mod options;
@@ -21,6 +22,7 @@ mod suite;
 
 pub use child::child;
 pub(crate) use joined::{Tried, joined};
+pub(crate) use lengths::lengths;
 pub(crate) use operation::Operation;
 pub use options::{ChildOptions, Options};
 pub(crate) use order::Order;

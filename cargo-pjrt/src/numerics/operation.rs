@@ -55,6 +55,11 @@ impl Operation {
         self.case.label()
     }
 
+    /// Returns the dimensions of the operands.
+    pub(crate) fn operands(self) -> Vec<Vec<i64>> {
+        self.case.operands()
+    }
+
     /// Returns the program.
     pub(crate) fn module(self) -> Option<Module> {
         let code = self.suite.program(self.case).ok()?;

@@ -190,6 +190,11 @@ impl Suite {
 }
 
 impl Case {
+    /// Returns the dimensions of the inputs.
+    pub(super) fn operands(&self) -> Vec<Vec<i64>> {
+        self.inputs.iter().map(|place| place.dims.clone()).collect()
+    }
+
     /// Returns the operation, the element type and the name.
     pub(super) fn label(&self) -> String {
         format!("{} {} {}", self.op, self.element, self.name)

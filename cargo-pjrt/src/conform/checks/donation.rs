@@ -541,14 +541,15 @@ fn donated_in_turn(client: &Client, all: &[&[i64]; 4]) -> Verdict {
         let others = neighbors.iter().map(|(array, value)| (array, *value, "another array"));
         for (array, expected, what) in outputs.chain(others) {
             let (got, dims) = (numbers(array)?, array.dims()?);
-            let wrong = got.iter().enumerate().find(|(_, element)| **element != expected);
+            let wrong: Vec<usize> = (0..got.len()).filter(|at| got[*at] != expected).collect();
             ensure!(
-                wrong.is_none() && got.len() == len,
+                wrong.is_empty() && got.len() == len,
                 "{what}, f32{dims:?}, of a program that donates arrays of {len} elements with the dimensions {all:?} has {} elements, \
-                 of which {} are wrong: the first, with its index, is {wrong:?}; expected {expected} everywhere. The plugin probably \
+                 of which {} are wrong{}; expected {expected} everywhere. The plugin probably \
                  gives a donated array's memory to an output with as many elements, whose size with padding is larger",
                 got.len(),
-                got.iter().filter(|element| **element != expected).count()
+                wrong.len(),
+                wrong.first().map_or_else(String::new, |at| format!(": element {at} is {}", got[*at]))
             );
         }
     }

@@ -77,7 +77,7 @@ fn operations(context: &Context) -> Verdict {
             let outcome = performing(format!("the program {label}"), run).map_err(Finding::Unsupported)?;
             let Some(outcome) = outcome else { continue };
             let module = outcome.as_ref().err().and_then(|_| operation.module());
-            tried.push(numerics::Tried::new(name, element, module.as_ref()));
+            tried.push(numerics::Tried::new(name, element, operation.operands(), module.as_ref()));
             wrong.extend(
                 outcome.err().map(|why| (order.key(name), tried.len() - 1, format!("{label}: {why}"))),
             );
@@ -89,8 +89,9 @@ fn operations(context: &Context) -> Verdict {
     // An operation that others are decomposed into comes first.
     wrong.sort_by_key(|(key, ..)| *key);
     let shown = wrong[..wrong.len().min(SHOWN)].iter().map(|(_, at, text)| {
-        let joined = numerics::joined(&tried[*at], &tried, &order);
-        joined.map_or_else(|| text.clone(), |why| format!("{text}; {why}"))
+        let why = numerics::joined(&tried[*at], &tried, &order);
+        let why = why.or_else(|| numerics::lengths(&tried[*at], &tried));
+        why.map_or_else(|| text.clone(), |why| format!("{text}; {why}"))
     });
     ensure!(
         wrong.is_empty(),
