@@ -38,15 +38,15 @@ impl Operation {
         let mut operations: Vec<Self> = suites[..if element == "f32" { suites.len() } else { 1 }]
             .iter()
             .flat_map(of_suite)
-            .filter(|operation| is_of_stablehlo(operation.name()) && seen.insert(operation.name()) == first)
+            .filter(|operation| is_of_stablehlo(operation.op()) && seen.insert(operation.op()) == first)
             .collect();
         let order = Order::new();
-        operations.sort_by_cached_key(|operation| order.key(operation.name()));
+        operations.sort_by_cached_key(|operation| order.key(operation.op()));
         Ok(operations)
     }
 
     /// Returns the name of the operation.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn op(self) -> &'static str {
         &self.case.op
     }
 

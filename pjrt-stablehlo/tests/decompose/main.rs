@@ -433,8 +433,9 @@ fn page() -> String {
          name. Otherwise it becomes the CHLO function of its name, if that is a function of real numbers, or a call of its \
          decomposition. Operations with attributes as operands are decomposed if these operands are constants.\n\n\
          `CoreOps` limits an operation to element types (`for_elements`, `with_elements`) and to operands and attributes \
-         (`with_condition`); uses beyond the limits are replaced as if the set did not contain the operation. `Reducer::of` recognizes \
-         the computation of a reduction for such a condition. `widened` declares that a device computes one float type in another one: \
+         (`with_condition`, which adds the operation and takes a function or a closure that captures nothing); uses beyond the limits are \
+         replaced as if the set did not contain the operation. `Reducer::of` recognizes the computation of a reduction for such a \
+         condition. `widened` declares that a device computes one float type in another one: \
          with `widened(BF16, F32)`, operations on bf16 that the device lacks are computed in f32, and rounded after each operation.\n\n\
          The predicate of `select` may be a scalar, as may the bounds of `clamp`. A device whose `select` needs a predicate for each \
          element limits it by a condition, and receives the predicate broadcast.\n\n\

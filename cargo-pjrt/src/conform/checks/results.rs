@@ -72,7 +72,7 @@ fn operations(context: &Context) -> Verdict {
             if start.elapsed() > LONGEST {
                 break;
             }
-            let (name, label) = (operation.name(), operation.label());
+            let (name, label) = (operation.op(), operation.label());
             let run = || operation.run(&client);
             let outcome = performing(format!("the program {label}"), run).map_err(Finding::Unsupported)?;
             let Some(outcome) = outcome else { continue };
