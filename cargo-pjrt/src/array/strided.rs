@@ -104,8 +104,8 @@ pub(crate) fn displaced<T: PartialEq>(expected: &[T], found: &[T], wrong: &[usiz
     ))
 }
 
-/// Describes wrong elements, with these numbers in row-major order, that are other elements of an array without equal elements, at
-/// distances that are multiples of a large power of two.
+/// Describes wrong elements, with these numbers in row-major order, that belong to other places of an array without equal
+/// elements, at distances that are multiples of a large power of two.
 pub(crate) fn wrapped<T: Eq + Hash>(expected: &[T], found: &[T], wrong: &[usize]) -> Option<String> {
     const LEAST: usize = 3;
     // Shorter distances are those of parts that overlap, or are in another order.

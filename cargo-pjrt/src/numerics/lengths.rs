@@ -10,8 +10,9 @@ const RIGHT: usize = 5;
 /// The factor of the lengths that end with a whole part, whatever the size of the parts is.
 const WHOLE: i64 = 4;
 
-/// Returns what the wrong programs of an operation with an element type have in common, if it is a long dimension of an operand: those
-/// with shorter ones are right, and of those with longer ones at most those whose length is a multiple of a power of two.
+/// Returns what the wrong programs of an operation with an element type have in common, if it is a long dimension of an
+/// operand: those with shorter ones are right, and of those with longer ones at most those whose length is a multiple of a
+/// power of two.
 pub(crate) fn lengths(wrong: &Tried<'_>, all: &[Tried<'_>]) -> Option<String> {
     let of = |is_right: bool| {
         let of_operation = |other: &&Tried<'_>| other.op == wrong.op && other.element == wrong.element;

@@ -20,8 +20,9 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Returns the programs with an element type: the first one of each operation, or the others. Those of operations that others are
-    /// decomposed into come first. The choice of dimensions does not depend on the type: the programs about it are those of f32.
+    /// Returns the programs with an element type: the first one of each operation, or the others. Those of operations that
+    /// others are decomposed into come first. The choice of dimensions does not depend on the type: the programs about it are
+    /// those of f32.
     ///
     /// # Errors
     ///
@@ -66,8 +67,8 @@ impl Operation {
         pjrt_stablehlo::parse(code.to_vec()).ok()
     }
 
-    /// Runs the program. Returns `None` if the plugin does not compile it, and the fault if it fails or its results are far from the
-    /// expected ones.
+    /// Runs the program. Returns `None` if the plugin does not compile it, and the fault if it fails or its results are far
+    /// from the expected ones.
     ///
     /// # Errors
     ///

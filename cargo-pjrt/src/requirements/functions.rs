@@ -1,7 +1,7 @@
 //! The functions of the table, and the hosts that call them.
 //!
-//! JAX and PyTorch/XLA were traced while they ran their own tests, and their bindings were read for what the tests do not reach. The
-//! calls of the other hosts are those in their sources.
+//! JAX and PyTorch/XLA were traced while they ran their own tests, and their bindings were read for what the tests do not
+//! reach. The calls of the other hosts are those in their sources.
 
 use super::profile::Profile;
 
@@ -12,12 +12,12 @@ pub struct Function {
     pub name: &'static str,
     /// A letter for each host, in the order of [`Profile::ALL`].
     callers: &'static str,
-    /// The feature of a host that calls the function, and what an error does to the host; empty if the function is one of those that
-    /// every program needs.
+    /// The feature of a host that calls the function, and what an error does to the host; empty if the function is one of
+    /// those that every program needs.
     pub remark: &'static str,
 }
 
-/// How a host calls a function.
+/// A way in which a host calls a function, or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calls {
     /// The host cannot run a program without the function.
@@ -59,8 +59,8 @@ impl Profile {
     }
 }
 
-/// Creates a row. The letters stand for JAX, PyTorch/XLA, GoMLX, ZML and the crate `pjrt`: `+` if the host requires the function, `o`
-/// if it calls the function for one of its features, and `-` if it never calls it.
+/// Creates a row. The letters stand for JAX, PyTorch/XLA, GoMLX, ZML and the crate `pjrt`: `+` if the host requires the
+/// function, `o` if it calls the function for one of its features, and `-` if it never calls it.
 const fn function(name: &'static str, callers: &'static str, remark: &'static str) -> Function {
     Function { name, callers, remark }
 }

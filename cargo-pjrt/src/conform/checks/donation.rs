@@ -498,8 +498,8 @@ fn in_another_order(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// Dimensions of arrays with equal numbers of elements, whose sizes differ if dimensions are padded: in a small array the padding may be
-/// less than the alignment of memory.
+/// Dimensions of arrays with equal numbers of elements, whose sizes differ if dimensions are padded: in a small array the
+/// padding may be less than the alignment of memory.
 const EQUAL_NUMBERS: [[&[i64]; 4]; 2] =
     [[&[12, 1], &[1, 12], &[3, 4], &[12]], [&[1023, 1], &[1, 1023], &[31, 33], &[1023]]];
 
@@ -508,8 +508,8 @@ fn equal_numbers(context: &Context) -> Verdict {
     EQUAL_NUMBERS.iter().try_for_each(|dims| donated_in_turn(&client, dims))
 }
 
-/// Runs a program that donates arrays with equal numbers of elements, in which output `at` has the dimensions of the next parameter.
-/// Checks the outputs, and other arrays that were uploaded before and after the execution.
+/// Runs a program that donates arrays with equal numbers of elements, in which output `at` has the dimensions of the next
+/// parameter. Checks the outputs, and other arrays that were uploaded before and after the execution.
 fn donated_in_turn(client: &Client, all: &[&[i64]; 4]) -> Verdict {
     let (device, len) = (client.device()?, all[0].iter().product::<i64>() as usize);
     let next = |at: usize| (at + 1) % all.len();

@@ -80,8 +80,8 @@ impl Entry {
         Self { needed_by: profiles, ..self }
     }
 
-    /// Adds hosts that use the feature if the plugin has it: they crash, hang or compute wrong results if the plugin then breaks the
-    /// rule. Those of the [source](Source::hosts) do.
+    /// Adds hosts that use the feature if the plugin has it: they crash, hang or compute wrong results if the plugin then
+    /// breaks the rule. Those of the [source](Source::hosts) do.
     pub(super) const fn used_by(self, profiles: &'static [Profile]) -> Self {
         Self { used_by: profiles, ..self }
     }
