@@ -104,23 +104,29 @@ pub(crate) fn displaced<T: PartialEq>(expected: &[T], found: &[T], wrong: &[usiz
     ))
 }
 
-/// Describes wrong elements, with these numbers in row-major order, that belong to other places of an array without equal
-/// elements, at distances that are multiples of a large power of two.
+/// Describes wrong elements, with these numbers in row-major order, of which a part belongs to other places of an array without
+/// equal elements, all of them at distances that are multiples of a large power of two. The others are nowhere in the array: a
+/// device that writes to wrong addresses leaves the right ones as they are.
 pub(crate) fn wrapped<T: Eq + Hash>(expected: &[T], found: &[T], wrong: &[usize]) -> Option<String> {
     const LEAST: usize = 3;
     // Shorter distances are those of parts that overlap, or are in another order.
     const SHORTEST: u32 = 8;
     let places: HashMap<&T, usize> = expected.iter().enumerate().map(|(at, element)| (element, at)).collect();
-    if places.len() < expected.len() || wrong.len() < LEAST {
+    if places.len() < expected.len() {
         return None;
     }
     let distance = |at: &usize| places.get(found.get(*at)?).map(|place| place.abs_diff(*at));
-    let bits = wrong.iter().map(|at| distance(at).map(usize::trailing_zeros)).collect::<Option<Vec<_>>>()?;
-    let least = *bits.iter().min()?;
-    (least >= SHORTEST).then(|| {
+    let distances: Vec<usize> = wrong.iter().filter_map(distance).collect();
+    let least = distances.iter().map(|distance| distance.trailing_zeros()).min()?;
+    let (moved, all) = (distances.len(), wrong.len());
+    (least >= SHORTEST && moved >= LEAST.max(all / 4)).then(|| {
+        let which = match moved == all {
+            true => "each wrong element belongs".to_owned(),
+            false => format!("{moved} of {all} wrong elements belong"),
+        };
         format!(
-            "each wrong element belongs 2^{least} = {} places away, or a multiple of that: a counter, an index or an address of \
-             the plugin probably has too few bits, and begins again at 0",
+            "{which} 2^{least} = {} places away, or a multiple of that: a counter, an index or an address of the plugin \
+             probably has too few bits, and begins again at 0",
             1_u64 << least
         )
     })
@@ -160,6 +166,9 @@ mod tests {
         let found: Vec<u32> = (0..1500).map(|at| if at < 476 { at + 1024 } else { at }).collect();
         let wrong: Vec<usize> = (0..476).collect();
         assert!(wrapped(&expected, &found, &wrong).unwrap().contains("2^10 = 1024 places"));
+        let unwritten = |at: usize| if at < 300 { u32::MAX } else { found[at] };
+        let partly = wrapped(&expected, &(0..1500).map(unwritten).collect::<Vec<_>>(), &wrong).unwrap();
+        assert!(partly.starts_with("176 of 476 wrong elements belong 2^10 = 1024 places"), "{partly}");
         let shifted: Vec<u32> = (0..1500).map(|at| (at + 3) % 1500).collect();
         assert_eq!(wrapped(&expected, &shifted, &(0..1500).collect::<Vec<_>>()), None);
         assert_eq!(wrapped(&[0_u8; 1500], &[0; 1500], &wrong), None);

@@ -6,8 +6,8 @@ use std::fmt;
 use super::entry::{Entry, check};
 use super::layouts::{Strided, strides_of};
 use crate::conform::harness::{
-    Context, Expected, Finding, LAYOUT_IGNORED, STRIDES_IGNORED, UNKNOWN, Verdict, accepts, memory_name,
-    reordered,
+    Context, Expected, Finding, LAYOUT_IGNORED, STRIDES_IGNORED, UNKNOWN, Verdict, accepts, is_brief,
+    memory_name, reordered,
 };
 use pjrt_testing::host::{
     Client, CopyLayout, Device, ElementType, Error, HostArray, Layout, Memory, Semantics, Uploaded,
@@ -97,13 +97,15 @@ impl fmt::Display for Described {
 /// A memory, and its device.
 type Place<'c> = (Device<'c>, Memory<'c>);
 
-/// Calls `work` for each type that the plugin accepts and each shape, with the memories in which it is checked.
+/// Calls `work` for each type that the plugin accepts and each shape, with the memories in which it is checked. A check that [runs
+/// again](is_brief) uses one type and one memory.
 fn for_each_type<'c>(
     client: &'c Client,
     mut work: impl FnMut(ElementType, &[i64], &[Place<'c>]) -> Verdict,
 ) -> Verdict {
     let places = places(client)?;
-    for (index, name) in TYPES.iter().enumerate() {
+    let types = if is_brief() { &TYPES[..1] } else { &TYPES[..] };
+    for (index, name) in types.iter().enumerate() {
         let Some(element_type) = ElementType::by_stablehlo_name(name) else { continue };
         if !accepts(client, element_type)? {
             continue;
@@ -111,6 +113,7 @@ fn for_each_type<'c>(
         for dims in DIMS.iter().filter(|dims| index == 0 || dims.iter().product::<i64>() < MANY) {
             let most = match (index, dims.iter().product::<i64>() > LARGE) {
                 (_, true) => 1,
+                (0, _) if is_brief() => 1,
                 (0, _) => places.len(),
                 _ => OF_OTHER_TYPES.min(places.len()),
             };

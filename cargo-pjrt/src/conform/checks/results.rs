@@ -49,8 +49,8 @@ const ELEMENTS: [&str; 15] = [
     "complex<f64>",
 ];
 
-/// The number of element types with all programs of each operation, and of the element types if the check runs again, then with one
-/// program of each operation. All programs would take minutes with a compiler that takes a tenth of a second for each.
+/// The number of element types with all programs of each operation. All programs would take minutes with a compiler that takes a
+/// tenth of a second for each.
 const WHOLE: usize = 3;
 
 /// The number of wrong programs that a message names.
@@ -61,9 +61,9 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 fn operations(context: &Context) -> Verdict {
     let (client, start) = (context.client()?, Instant::now());
-    let elements = if is_brief() { &ELEMENTS[..WHOLE] } else { &ELEMENTS[..] };
-    // Another thread or client hardly changes the results of one program of an operation only.
-    let whole = if is_brief() { &[][..] } else { &ELEMENTS[..WHOLE] };
+    // Another thread or client hardly changes the results of one type, or of one program of an operation, only.
+    let (elements, whole) =
+        if is_brief() { (&ELEMENTS[..1], &[][..]) } else { (&ELEMENTS[..], &ELEMENTS[..WHOLE]) };
     let others = whole.iter().map(|element| (element, false));
     let order = numerics::Order::new();
     let (mut tried, mut wrong) = (Vec::new(), Vec::new());

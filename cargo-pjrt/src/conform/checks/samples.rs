@@ -52,11 +52,11 @@ impl Shaped {
     /// Creates an array of numbers that are neither NaN nor infinite. Neighboring elements differ as far as the type
     /// permits, and so do the elements of arrays with consecutive numbers.
     pub(super) fn new(element_type: ElementType, dims: &[i64], number: usize) -> Self {
-        let size = element_type.byte_size();
+        let (size, bits_of_a_byte) = (element_type.byte_size(), bits_of_a_byte(element_type));
         let mixed = |index: usize| index.wrapping_mul(0x9E37_79B1) >> 7;
         let byte = |at: usize| {
             let (index, place) = (at / size, at % size);
-            match bits_of_a_byte(element_type) {
+            match bits_of_a_byte {
                 Some(bits) => ((mixed(index) + number) % (1 << bits)) as u8,
                 // The lowest bits of a number tell elements apart that are far from each other.
                 None if size > 1 && place == 0 => (37 * index + number) as u8,
@@ -107,20 +107,18 @@ impl std::fmt::Display for Shaped {
     }
 }
 
-/// Returns the arrays of all types and shapes, grouped by type. The types whose elements differ most come first, because wrong
-/// elements of the others say less.
-pub(super) fn samples(context: &Context) -> Vec<Vec<Shaped>> {
-    let number = |element_type: ElementType, shape: usize| element_type.0 as usize + shape;
-    let (wide, rest): (Vec<_>, Vec<_>) = element_types(context)
-        .partition(|element_type| [ElementType::F32, ElementType::S32].contains(element_type));
-    wide.into_iter()
-        .chain(rest)
-        .map(|element_type| {
-            let of_shape =
-                |(at, dims): (usize, &&[i64])| Shaped::new(element_type, dims, number(element_type, at));
-            SHAPES.iter().enumerate().map(of_shape).collect()
-        })
-        .collect()
+/// Returns all types, and those first whose elements differ most, because wrong elements of the others say less.
+fn wide_types_first(context: &Context) -> Vec<ElementType> {
+    let mut types: Vec<_> = element_types(context).collect();
+    types.sort_by_key(|element_type| ![ElementType::F32, ElementType::S32].contains(element_type));
+    types
+}
+
+/// Returns the arrays of a type and of all shapes.
+fn samples(element_type: ElementType) -> Vec<Shaped> {
+    let of_shape =
+        |(at, dims): (usize, &&[i64])| Shaped::new(element_type, dims, element_type.0 as usize + at);
+    SHAPES.iter().enumerate().map(of_shape).collect()
 }
 
 /// Uploads an array to a device. Returns `None` if the plugin does not support the type.
@@ -142,25 +140,28 @@ const DEVICES: usize = 4;
 const OF_OTHER_DEVICES: [ElementType; 4] =
     [ElementType::PRED, ElementType::S32, ElementType::F32, ElementType(15)];
 
+/// The types that stand for all in checks that run again.
+const AGAIN: [ElementType; 2] = [ElementType::PRED, ElementType::F32];
+
 /// Runs a check with the uploaded array of each type and shape that the plugin supports, on the first device, and of
-/// a few types on the others. A check that [runs again](is_brief) uses only the few types on the first device. If all of them
-/// lack the feature, the check is unsupported.
+/// a few types on the others. A check that [runs again](is_brief) uses fewer types, on the first device. If all of them lack
+/// the feature, the check is unsupported.
 pub(super) fn for_each_sample(
     context: &Context,
     client: &Client,
     work: impl Fn(Device<'_>, &Shaped, &Buffer) -> Verdict,
 ) -> Verdict {
     let (mut checked, mut lacking) = (false, None);
-    let groups = samples(context);
     let devices = if is_brief() { vec![client.device()?] } else { client.addressable_devices()? };
     for (index, device) in devices.into_iter().take(DEVICES).enumerate() {
-        for group in &groups {
-            for sample in group {
-                if (index > 0 || is_brief()) && !OF_OTHER_DEVICES.contains(&sample.element_type) {
-                    break;
-                }
-                let Some(array) = uploaded(client, device, sample)? else { break };
-                match in_traced_step(&sample.to_string(), || work(device, sample, &array)) {
+        let is_used = |element_type: &ElementType| match () {
+            () if is_brief() => AGAIN.contains(element_type),
+            () => index == 0 || OF_OTHER_DEVICES.contains(element_type),
+        };
+        for element_type in wide_types_first(context).into_iter().filter(is_used) {
+            for sample in samples(element_type) {
+                let Some(array) = uploaded(client, device, &sample)? else { break };
+                match in_traced_step(&sample.to_string(), || work(device, &sample, &array)) {
                     Err(why @ (Finding::Unsupported(_) | Finding::NotApplicable(_))) => lacking = Some(why),
                     verdict => {
                         verdict?;

@@ -23,7 +23,7 @@ const ALL_TYPES: usize = 65_540;
 const TABLES: [[usize; 2]; 2] = [[65_539, 2], [2, 65_539]];
 
 /// The largest size that is tried when checks run again.
-const AGAIN: usize = 1_048_588;
+const AGAIN: usize = 262_148;
 
 /// `true` while checks run again, with fewer arrays.
 static IS_BRIEF: AtomicBool = AtomicBool::new(false);
