@@ -158,7 +158,7 @@ fn jax() -> Result<Outcome> {
     files.retain(|file| is_test_file(file));
     // The long files come first, so that the last ones keep both processors busy.
     files.sort_by_cached_key(|file| Reverse(file.metadata().map_or(0, |data| data.len())));
-    let pytest = |file: &Path| {
+    let pytest = |file: &PathBuf| {
         let (status, text) = finish(
             venv.python()
                 .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
@@ -182,12 +182,12 @@ fn jax() -> Result<Outcome> {
     in_parallel(&files, pytest)
 }
 
-/// Runs a function on each file, two at a time, because a test program mostly occupies one processor; and returns the sum of
-/// the outcomes.
-fn in_parallel(files: &[PathBuf], run: impl Fn(&Path) -> Result<Outcome> + Sync) -> Result<Outcome> {
+/// Runs a function on each subject, such as a file of tests, two at a time, because a test program mostly occupies one processor;
+/// and returns the sum of the outcomes.
+fn in_parallel<T: Sync>(subjects: &[T], run: impl Fn(&T) -> Result<Outcome> + Sync) -> Result<Outcome> {
     let next = AtomicUsize::new(0);
-    let files = || std::iter::from_fn(|| files.get(next.fetch_add(1, Ordering::Relaxed)));
-    let work = || files().map(|file| run(file)).sum::<Result<Outcome>>();
+    let subjects = || std::iter::from_fn(|| subjects.get(next.fetch_add(1, Ordering::Relaxed)));
+    let work = || subjects().map(&run).sum::<Result<Outcome>>();
     std::thread::scope(|scope| {
         let workers = [scope.spawn(work), scope.spawn(work)];
         workers.into_iter().map(|worker| worker.join().expect("a worker ends")).sum()
@@ -204,34 +204,31 @@ fn is_test_file(file: &Path) -> bool {
 fn conform() -> Result<Outcome> {
     let venv = Venv::of_tests()?;
     let libraries = Libraries::build()?;
-    let mut total = Outcome::default();
     // Shared processes are several times as fast. The devices are all simulated, so that several processes can use them.
     let shared: &[&str] = &["--shared", "--jobs=4"];
     let steps = libraries.tutorial_steps.iter().map(|library| (library, None, shared));
+    // Those that take longest come first.
     let plugins = [
-        (&libraries.tutorial, None, shared),
         (&libraries.accelerator, None, shared),
-        (&libraries.mlir, None, shared),
-        (&libraries.hello, None, shared),
-        (&libraries.refcpu, Some("1"), shared),
         // As users run it by default, with each check in a process of its own.
         (&libraries.refcpu, None, &[]),
+        (&libraries.refcpu, Some("1"), shared),
+        (&libraries.tutorial, None, shared),
+        (&libraries.mlir, None, shared),
+        (&libraries.hello, None, shared),
     ];
-    for (library, opaque, arguments) in plugins.into_iter().chain(steps) {
+    let plugins: Vec<_> = plugins.into_iter().chain(steps).collect();
+    let kit = |(library, opaque, arguments): &(&PathBuf, Option<&str>, &[&str])| {
         let opaque = opaque.map(|value| ("REFCPU_OPAQUE", value));
-        println!(
-            "cargo pjrt conform {}{}",
-            library.display(),
-            if opaque.is_some() { ", opaque" } else { "" }
-        );
         let mut kit = Command::new(&libraries.cargo_pjrt);
-        let (status, text) =
-            watch(kit.arg("conform").args(arguments).arg(library).env_remove("REFCPU_OPAQUE").envs(opaque))?;
+        kit.arg("conform").args(*arguments).arg(library).env_remove("REFCPU_OPAQUE").envs(opaque);
+        let (status, text) = finish(&mut kit)?;
         // `364 passed, 16 unsupported, 1 not applicable, 0 failed`, or an error.
         let summary = text.lines().last().unwrap_or_default();
-        total.passed += count(summary, "passed");
-        total.failed += count(summary, "failed").max(u64::from(!status.success()));
-    }
+        let failed = count(summary, "failed").max(u64::from(!status.success()));
+        Ok(Outcome { passed: count(summary, "passed"), failed })
+    };
+    let mut total = in_parallel(&plugins, kit)?;
     for library in [&libraries.hello, &libraries.refcpu] {
         let script = workspace::root().join("tests/python/conform.py");
         let (status, text) = watch(venv.python().arg(script).arg(library))?;

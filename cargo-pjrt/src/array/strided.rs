@@ -104,6 +104,10 @@ pub(crate) fn displaced<T: PartialEq>(expected: &[T], found: &[T], wrong: &[usiz
     ))
 }
 
+/// The cause of elements whose distance is a multiple of a large power of two.
+pub(crate) const WRAPPED: &str =
+    "a counter, an index or an address of the plugin probably has too few bits, and begins again at 0";
+
 /// Describes wrong elements, with these numbers in row-major order, of which a part belongs to other places of an array without
 /// equal elements, all of them at distances that are multiples of a large power of two. The others are nowhere in the array: a
 /// device that writes to wrong addresses leaves the right ones as they are.
@@ -124,11 +128,7 @@ pub(crate) fn wrapped<T: Eq + Hash>(expected: &[T], found: &[T], wrong: &[usize]
             true => "each wrong element belongs".to_owned(),
             false => format!("{moved} of {all} wrong elements belong"),
         };
-        format!(
-            "{which} 2^{least} = {} places away, or a multiple of that: a counter, an index or an address of the plugin \
-             probably has too few bits, and begins again at 0",
-            1_u64 << least
-        )
+        format!("{which} 2^{least} = {} places away, or a multiple of that: {WRAPPED}", 1_u64 << least)
     })
 }
 

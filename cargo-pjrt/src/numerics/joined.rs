@@ -70,10 +70,12 @@ pub(crate) fn joined(wrong: &Tried<'_>, all: &[Tried<'_>], order: &Order) -> Opt
     if steps.len() < 2 && has(wrong.op, |other| other.steps.is_none()) {
         return None;
     }
-    let right: Vec<&str> = parts.iter().filter(is_right).map(String::as_str).collect();
+    let mut right: Vec<&str> = parts.iter().filter(is_right).map(String::as_str).collect();
     if right.len() < 2 || parts.iter().any(is_wrong) {
         return None;
     }
+    // Programs of the operation itself are right and wrong.
+    right.retain(|op| *op != wrong.op);
     let how = if steps.len() < 2 { "if it is decomposed, its parts" } else { "its operations" };
     Some(format!(
         "{how} are right in programs of their own ({}): the plugin probably joins operations wrongly, or reuses the memory of an \

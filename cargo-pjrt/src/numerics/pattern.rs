@@ -12,6 +12,7 @@ const LEAST: usize = 3;
 pub(super) fn pattern(expected: &Array, found: &Array, wrong: &[usize], is_move: bool) -> Option<String> {
     let displaced = || displaced(&elements(expected), &elements(found), wrong).filter(|_| is_move);
     order(expected, found)
+        .or_else(|| splat(expected, found))
         .or_else(|| values(expected, found, wrong))
         .or_else(displaced)
         .or_else(|| place(&expected.dims, wrong))
@@ -33,7 +34,36 @@ fn order(expected: &Array, found: &Array) -> Option<String> {
     Some(format!("the elements are the expected ones in {of} of the dimensions {order:?}"))
 }
 
-/// Recognizes wrong elements that are zero, the negative or the reciprocal of the expected ones, or one value.
+/// Recognizes an array of which each element is the first of the expected ones.
+fn splat(expected: &Array, found: &Array) -> Option<String> {
+    let (expected, found) = (elements(expected), elements(found));
+    let first = expected.first().filter(|_| expected.len() > LEAST)?;
+    found.iter().all(|element| element == first).then(|| {
+        "each element is the first one of the expected array: the plugin probably takes an array for one repeated value".to_owned()
+    })
+}
+
+/// Recognizes wrong numbers that are the expected ones with their highest bit as the sign, or with the sign as the highest bit.
+fn signedness(wanted: &[f64], given: &[f64]) -> Option<String> {
+    const BITS: [i32; 4] = [8, 16, 32, 64];
+    let is_signed = |unsigned: &[f64], signed: &[f64], bits: i32| {
+        let modulus = 2_f64.powi(bits);
+        let is_one = |(u, s): (&f64, &f64)| *u >= modulus / 2.0 && *s < 0.0 && near(s + modulus, *u);
+        unsigned.iter().zip(signed).all(is_one)
+    };
+    let text = |bits: i32, which, (from, to)| {
+        format!(
+            "each wrong number is 2^{bits} too {which}: the plugin probably takes {from} numbers of {bits} bits for {to} ones"
+        )
+    };
+    BITS.into_iter().find_map(|bits| match () {
+        () if is_signed(wanted, given, bits) => Some(text(bits, "small", ("unsigned", "signed"))),
+        () if is_signed(given, wanted, bits) => Some(text(bits, "large", ("signed", "unsigned"))),
+        () => None,
+    })
+}
+
+/// Recognizes wrong elements that are zero, the negative or the reciprocal of the expected ones, or numbers with the wrong sign.
 fn values(expected: &Array, found: &Array, wrong: &[usize]) -> Option<String> {
     let numbers = |array: &Array| -> Option<Vec<f64>> {
         let name = array.element_type.stablehlo_name();
@@ -49,6 +79,9 @@ fn values(expected: &Array, found: &Array, wrong: &[usize]) -> Option<String> {
     };
     let (wanted, given) = (numbers(expected)?, numbers(found)?);
     let all = |is_right: fn((&f64, &f64)) -> bool| wanted.iter().zip(&given).all(is_right);
+    if let Some(text) = signedness(&wanted, &given).filter(|_| !wrong.is_empty()) {
+        return Some(text);
+    }
     if wrong.len() < LEAST {
         return None;
     }
@@ -110,9 +143,24 @@ mod tests {
     }
 
     #[test]
+    fn numbers_whose_highest_bit_became_the_sign_are_named() {
+        let expected = [4_294_967_296.0 - 256.0, 2_147_483_648.0, 3.0, 7.0, 9.0, 11.0];
+        let text_of = |found: &[f32]| text(&expected, found);
+        let signed = text_of(&[-256.0, -2_147_483_648.0, 3.0, 7.0, 9.0, 11.0]);
+        assert!(
+            signed.contains("2^32 too small") && signed.contains("unsigned numbers of 32 bits for signed")
+        );
+        let unsigned = text(&[-1.0, -128.0, 3.0, 7.0, 9.0, 11.0], &[255.0, 128.0, 3.0, 7.0, 9.0, 11.0]);
+        assert!(unsigned.contains("2^8 too large"), "{unsigned}");
+        let other = text(&[200.0, 2.0, 3.0, 7.0, 9.0, 11.0], &[-40.0, 2.0, 3.0, 7.0, 9.0, 11.0]);
+        assert!(!other.contains("too small"), "{other}");
+    }
+
+    #[test]
     fn simple_relations_are_named() {
         let expected = [1.0, 2.0, 4.0, -8.0, 16.0, 0.5];
-        let cases: [([f32; 6], &str); 9] = [
+        let cases: [([f32; 6], &str); 10] = [
+            ([1.0; 6], "the first one of the expected array"),
             ([-8.0, 16.0, 0.5, -8.0, 16.0, 0.5], "belongs 3 places further on"),
             ([0.5, 16.0, -8.0, 4.0, 2.0, 1.0], "opposite order"),
             ([1.0, -8.0, 2.0, 16.0, 4.0, 0.5], "in the order of the dimensions [1, 0]"),

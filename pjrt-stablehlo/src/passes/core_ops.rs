@@ -120,10 +120,18 @@ impl CoreOps {
 
     /// Returns the set for a device that has only these element types: no operation with another element type among its
     /// operands and results is in the set. Composites and operations outside the op table are not limited.
+    ///
+    /// Without 64-bit integers, `decompose` computes in 32-bit integers what it knows to have only numbers of these, such as the
+    /// counters of JAX's random numbers.
     #[must_use]
     pub fn for_elements(mut self, elements: impl IntoIterator<Item = ElementType>) -> Self {
         self.elements = Some(elements.into_iter().collect());
         self
+    }
+
+    /// Returns `true` if the device does not have this element type.
+    pub(super) fn lacks(&self, element: ElementType) -> bool {
+        self.elements.as_ref().is_some_and(|elements| !elements.contains(&element))
     }
 
     /// Returns the set with an operation added for these element types only: those of all its operands and results. They

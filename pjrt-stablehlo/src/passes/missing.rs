@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use super::narrow_integers::narrow_integers;
+use super::rewrite::Origins;
 use super::rules::rewrite_of;
 use super::widen::is_widened;
 use super::{CoreOps, isolate, run};
@@ -116,6 +118,8 @@ pub fn missing(module: &Module, core: &CoreOps) -> Result<Missing, Error> {
         Err(error) => return Err(error),
         Ok(_) => None,
     };
+    let narrow = narrow_integers(module, core, &mut Origins::default())?;
+    let module = narrow.as_ref().unwrap_or(module);
     let mut found = Found::default();
     for function in module.functions() {
         for (id, op) in function.body.all_ops() {

@@ -54,8 +54,10 @@ mod clamp_gather_starts;
 mod core_ops;
 mod dynamic_calls;
 mod functions;
+mod integer_ranges;
 mod isolate;
 mod missing;
+mod narrow_integers;
 mod quantized;
 mod quantized_flow;
 mod refine_shapes;
@@ -83,6 +85,7 @@ pub use stable_sorts::stable_sorts;
 
 use crate::ir::{Function, Module, OpCode, OpId, Operation, TensorType};
 use crate::{Error, ErrorKind};
+use narrow_integers::narrow_integers;
 use replace_ops::ReplaceOps;
 use replace_sizes::ReplaceSizes;
 use replace_types::ReplaceTypes;
@@ -131,11 +134,13 @@ fn run(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     } else {
         core
     };
-    let mut module = if ReplaceTypes::is_needed(module, core) {
-        rewrite::rewrite(module, &ReplaceTypes::new(module, core)?, |_| true, &mut origins)?
-    } else {
-        module.clone()
+    let mut module = match narrow_integers(module, core, &mut origins)? {
+        Some(narrow) => narrow,
+        None => module.clone(),
     };
+    if ReplaceTypes::is_needed(&module, core) {
+        module = rewrite::rewrite(&module, &ReplaceTypes::new(&module, core)?, |_| true, &mut origins)?;
+    }
     if ReplaceSizes::is_needed(&module, core) {
         module = rewrite::rewrite(&module, &ReplaceSizes::new(&module)?, |_| true, &mut origins)?;
     }

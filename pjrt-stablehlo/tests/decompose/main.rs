@@ -1,6 +1,7 @@
 //! Decomposition, rule by rule, and the page of the documentation that lists the rules.
 
 mod missing;
+mod narrowed;
 mod samples;
 mod widened;
 
@@ -436,7 +437,9 @@ fn page() -> String {
          (`with_condition`, which adds the operation and takes a function or a closure that captures nothing); uses beyond the limits are \
          replaced as if the set did not contain the operation. `Reducer::of` recognizes the computation of a reduction for such a \
          condition. `widened` declares that a device computes one float type in another one: \
-         with `widened(BF16, F32)`, operations on bf16 that the device lacks are computed in f32, and rounded after each operation.\n\n\
+         with `widened(BF16, F32)`, operations on bf16 that the device lacks are computed in f32, and rounded after each operation. \
+         Numbers of i64 and ui64, of which `for_elements` does not name the type, are computed in 32 bits if they are known to fit, such as \
+         the counters of JAX's random numbers.\n\n\
          The predicate of `select` may be a scalar, as may the bounds of `clamp`. A device whose `select` needs a predicate for each \
          element limits it by a condition, and receives the predicate broadcast.\n\n\
          A `gather` or `scatter` that is replaced becomes a loop over its indices, unless there are only a few and they are constant, so a \

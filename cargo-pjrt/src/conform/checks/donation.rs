@@ -114,7 +114,8 @@ pub(super) const CHECKS: &[Entry] = &[
         in_another_order,
         "PJRT_LoadedExecutable_Execute when options>launch_id=616 copy_argument 2 0",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "The outputs are in the order in which the program returns them: an output in the memory of an argument must not change another output that is made of this argument."),
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "The outputs are in the order in which the program returns them: an output in the memory of an argument must not change another output that is made of this argument.")
+    .also(&["donation/of_each_type"]),
     check(
         "donation/equal_numbers_of_elements",
         "If a program donates arrays of different dimensions with equal numbers of elements, its outputs are right, and no other array changes: their sizes with padding may differ.",

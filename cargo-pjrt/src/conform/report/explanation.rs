@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::Row;
+use crate::array::strided::WRAPPED;
 use crate::conform::harness::{
     ACCORDING_TO, BYTES_COME_LATER, CHANGED_ARGUMENT, CHANGED_BY_CALLBACK, CHANGES_WITH_RUNS,
     COMPLETE_FROM_THE_START, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, EARLIER_ARGUMENT,
@@ -347,6 +348,7 @@ const FAULTS: &[&str] = &[
     NOT_SPREAD,
     PLANAR,
     ENDS_WITH_ANOTHER,
+    WRAPPED,
 ];
 
 /// Returns `true` if both messages name the same fault. Two hazards may be two faults.

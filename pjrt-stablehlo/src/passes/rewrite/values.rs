@@ -37,6 +37,11 @@ impl<'m> Rewriter<'m> {
         self.frames.last().expect("an operation is in a block that is being copied")
     }
 
+    /// Returns the index of the function that is being copied.
+    pub(crate) fn function_index(&self) -> usize {
+        self.activations[self.frame().activation].index
+    }
+
     /// Returns the old body that is being copied.
     pub(crate) fn old_body(&self) -> &'m Body {
         let function: &'m Function = self.activations[self.frame().activation].function;
