@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::cause::listed;
+use super::printed::without_repetitions;
 use super::{Report, Row};
 use crate::conform::harness::Status;
 
@@ -108,7 +109,7 @@ fn article(report: &Report, row: &Row, echoes: &[&Row]) -> String {
     item("again", code(&report.again(&row.name)));
     item("debugger", code(&report.debugger(&row.name)));
     if !row.printed.is_empty() {
-        item("printed", format!("<pre>{}</pre>", escaped(&row.printed)));
+        item("printed", format!("<pre>{}</pre>", escaped(&without_repetitions(&row.printed))));
     }
     if !row.functions.is_empty() {
         let functions = escaped(&row.functions.join(", "));

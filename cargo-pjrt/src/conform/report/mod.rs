@@ -4,6 +4,7 @@ pub(super) mod cause;
 pub(super) mod explanation;
 mod html;
 mod junit;
+mod printed;
 mod text;
 
 use std::fmt::Write as _;

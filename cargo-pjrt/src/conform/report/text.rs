@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::cause::listed;
 use super::explanation::depends_on_timing;
+use super::printed::without_repetitions;
 use super::{Report, Row};
 use crate::conform::harness::Status;
 use crate::process::output::visible;
@@ -83,7 +84,7 @@ pub(super) fn complaint(row: &Row) -> String {
         let _ = write!(text, "\n{INDENT}rule: {}\n{INDENT}source: {}", row.rule, row.source);
     }
     if !row.printed.is_empty() {
-        let _ = write!(text, "\n{INDENT}it printed: {}", indented(&row.printed));
+        let _ = write!(text, "\n{INDENT}it printed: {}", indented(&without_repetitions(&row.printed)));
     }
     text
 }
