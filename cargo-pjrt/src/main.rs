@@ -110,7 +110,7 @@ struct Conform {
     /// Run only the checks whose names contain this text
     #[arg(long)]
     filter: Option<String>,
-    /// Run only the check with this name; can be given several times
+    /// Run only the check with this name; can be given several times. With --filter, only those that both select
     #[arg(long = "check", value_name = "NAME")]
     checks: Vec<String>,
     /// Client option, such as num_devices=2; can be given several times
@@ -332,6 +332,7 @@ fn list_checks(checks: &[conform::Check], format: Format) -> Result<u8, String> 
 
 /// Lists the needs of programs, and returns the exit status.
 fn list_needs(options: &needs::Options) -> Result<u8, String> {
+    interrupt::end()?;
     let report = needs::needs(options, &this_program()?)?;
     if options.json {
         print_json(&report)?;
@@ -393,6 +394,7 @@ fn compare_plugins(options: &compare::Options) -> Result<u8, String> {
     if let Err(message) = options.check() {
         return Ok(usage_error(&message));
     }
+    interrupt::end()?;
     let report = compare::compare(options, &this_program()?)?;
     if options.json {
         print_json(&report)?;

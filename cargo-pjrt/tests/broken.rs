@@ -99,6 +99,39 @@ fn what_cannot_be_loaded_is_one_error() {
 }
 
 #[test]
+fn a_pipe_is_no_plugin() {
+    let scratch = Scratch::new("pipe");
+    let pipe = scratch.path("plugin.so");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("it runs").success());
+    // Opening it would wait for a writer.
+    let inspected = fail(cargo_pjrt().arg("inspect").arg(&pipe));
+    assert!(inspected.contains("not a file"), "{inspected}");
+}
+
+#[test]
+fn folders_that_cannot_be_written_are_errors_before_the_work() {
+    let scratch = Scratch::new("unwritable");
+    let file = scratch.write("file", "");
+    let temporary = fail(cargo_pjrt().arg("conform").arg(hello()).env("TMPDIR", &file));
+    assert!(temporary.contains("TMPDIR names the folder") && temporary.lines().count() == 1, "{temporary}");
+    let missing = scratch.path("missing");
+    fail(cargo_pjrt().arg("conform").arg(hello()).env("TMPDIR", &missing));
+    assert!(!missing.exists());
+    let numerics = fail(cargo_pjrt().arg("numerics").arg(hello()).arg("--dump").arg(&file));
+    assert!(numerics.starts_with("error: --dump "), "{numerics}");
+    let run = cargo_pjrt()
+        .arg("run")
+        .arg(data("add.mlir"))
+        .arg("--plugin")
+        .arg(hello())
+        .arg("--dump")
+        .arg(&file)
+        .output();
+    let run = text(&run.expect("it runs"));
+    assert!(run.contains("error: --dump "), "{run}");
+}
+
+#[test]
 fn a_process_that_a_plugin_leaves_behind_holds_nothing_up() {
     let start = Instant::now();
     for verb in ["conform", "inspect"] {

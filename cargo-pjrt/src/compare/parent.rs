@@ -162,10 +162,9 @@ fn observe(
             }
         };
         if side.version.is_none() {
-            return Err(located(format!(
-                "while loading the library: {end}; it printed: {}",
-                worker.printed()
-            )));
+            let printed = worker.printed();
+            let printed = if printed.is_empty() { printed } else { format!("; it printed: {printed}") };
+            return Err(located(format!("while loading the library: {end}{printed}")));
         }
         if creating {
             // Each of the remaining subjects would end in the same way.

@@ -15,7 +15,7 @@ use super::options::{Isolation, Options};
 use super::process::{End, Hung, INTERRUPTED, Process, Reached, TRIES, arguments};
 use super::report::explanation::{AFTER_OTHERS, ALONE, SOMETIMES};
 use super::report::{Report, Row, cause};
-use crate::process::{interrupt, progress::Progress};
+use crate::process::{Scratch, interrupt, progress::Progress};
 use crate::requirements::Profile;
 
 /// Runs the checks.
@@ -25,10 +25,12 @@ use crate::requirements::Profile;
 ///
 /// # Errors
 ///
-/// Returns an error if there is no check to run, if a child cannot be started, or if the library cannot be
+/// Returns an error if there is no check to run, if temporary files or a child cannot be created, or if the library cannot be
 /// loaded as a plugin.
 pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
     let started = Instant::now();
+    // Checks that cannot create files would seem not to apply.
+    drop(Scratch::new("conform")?);
     let selected = select(options.filter.as_deref(), &options.only)?;
     let all = checks();
     let jobs = options.jobs.unwrap_or_else(|| default_jobs(options, selected.len(), program));

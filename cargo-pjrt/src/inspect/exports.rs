@@ -10,8 +10,11 @@ use super::report::Report;
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read.
+/// Returns an error if the path is no file, such as a pipe, whose end may never come, or if it cannot be read.
 pub(super) fn exports(path: &Path) -> std::io::Result<Report> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("not a file"));
+    }
     let file = std::fs::File::open(path)?;
     let file_size = file.metadata()?.len();
     let mut report = Report { path: path.to_owned(), file_size, ..Report::default() };

@@ -271,6 +271,7 @@ impl Compiler<'_> {
         let located = |why: &str| format!("{}: {why}", self.plugin.display());
         let (mut is_ready, mut compiling) = (false, false);
         while outcomes.len() < count {
+            let limit = format!("{:.0} s (--timeout changes the limit)", self.timeout.as_secs_f64());
             let end = match worker.receive(self.timeout) {
                 Received::Line(line) => {
                     match serde_json::from_str(&line) {
@@ -285,16 +286,15 @@ impl Compiler<'_> {
                     }
                     continue;
                 }
-                Received::TimedOut => format!(
-                    "the compilation took longer than {:.0} s (--timeout changes the limit)",
-                    self.timeout.as_secs_f64()
-                ),
+                Received::TimedOut if is_ready => format!("the compilation took longer than {limit}"),
+                Received::TimedOut => format!("it took longer than {limit}"),
                 Received::Ended(ending) => format!("the plugin ended the process with {ending}"),
             };
             if !is_ready {
+                let printed = worker.printed();
+                let printed = if printed.is_empty() { printed } else { format!("; it printed: {printed}") };
                 return Err(located(&format!(
-                    "while creating a client: {end}; it printed: {}",
-                    worker.printed()
+                    "while loading the plugin and creating a client: {end}{printed}"
                 )));
             }
             if compiling || outcomes.len() < count {

@@ -12,8 +12,8 @@ use super::report::{Report, Row, Status};
 use super::suite::{Case, Suite};
 use super::{features, identity};
 use crate::process::child::{Prints, Received, Worker};
-use crate::process::interrupt;
 use crate::process::progress::Progress;
+use crate::process::{interrupt, usable_folder};
 
 /// The numbers of programs that exceed the time limit, and that end the process, before the rest is not run.
 const HUNG: usize = 40;
@@ -37,6 +37,9 @@ pub fn numerics(options: &Options, program: &Path) -> Result<Report, String> {
         .collect();
     if cases.is_empty() {
         return Err(none_selected(&suites, options));
+    }
+    if let Some(folder) = &options.selection.dump {
+        usable_folder(folder)?;
     }
     let started = Instant::now();
     let mut progress = Progress::new(cases.len(), "programs");
@@ -143,6 +146,9 @@ fn run_from(
         Row::new(&suite.name, case, status, message)
     };
     while rows.len() < cases.len() {
+        if interrupt::is_requested() {
+            return Ok(());
+        }
         let timeout = limit(options, rows);
         let (status, mut message) = match worker.receive(timeout) {
             Received::Line(line) => {

@@ -324,7 +324,7 @@ fn write_failures(text: &mut String, failures: &[&Row]) {
                 );
             }
         } else if *count == SHOWN + 1 {
-            let _ = writeln!(text, "... and more of {} {}: --op {} prints all", row.op, row.element, row.op);
+            let _ = writeln!(text, "... and more of {} {}: --json prints all", row.op, row.element);
         }
     }
     if let Some(row) = failures.iter().find(|row| row.status == Status::Wrong) {

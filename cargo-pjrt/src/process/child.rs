@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{PipeReader, Read, Write};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -103,12 +104,39 @@ pub struct Worker {
 /// The output of a child.
 #[derive(Debug)]
 struct Printed {
-    end: Arc<Mutex<Vec<u8>>>,
+    end: Arc<Mutex<End>>,
     reader: JoinHandle<()>,
 }
 
+/// The end of the output since it was last looked at.
+#[derive(Debug, Default)]
+struct End {
+    bytes: Vec<u8>,
+    /// The number of bytes before it that are left out.
+    left_out: usize,
+}
+
+impl End {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        let more = self.bytes.len().saturating_sub(MOST_PRINTED);
+        self.bytes.drain(..more);
+        self.left_out += more;
+    }
+
+    /// Returns a part of the bytes as text, and forgets it and what is before.
+    fn take(&mut self, part: Range<usize>) -> String {
+        let text = String::from_utf8_lossy(&self.bytes[part.clone()]).trim_end().to_owned();
+        let is_cut = part.start == 0 && self.left_out > 0 && !text.is_empty();
+        let text = if is_cut { format!("[{} bytes are left out] {text}", self.left_out) } else { text };
+        self.bytes.drain(..part.end);
+        self.left_out = 0;
+        text
+    }
+}
+
 /// The number of bytes of a plugin's output that are kept: the last ones, which usually contain the error.
-const MOST_PRINTED: usize = 4096;
+const MOST_PRINTED: usize = 1 << 14;
 
 /// The interval at which the child is polled. A process that the child started may inherit its pipes, so the
 /// pipes may stay open after the child has ended.
@@ -213,8 +241,9 @@ impl Worker {
     /// Returns the end of the output since the last call, for a child that keeps running.
     pub fn printed_so_far(&mut self) -> String {
         let Some(printed) = &self.printed else { return String::new() };
-        let bytes = std::mem::take(&mut *printed.end.lock().unwrap_or_else(PoisonError::into_inner));
-        String::from_utf8_lossy(&bytes).trim_end().to_owned()
+        let mut kept = printed.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = 0..kept.bytes.len();
+        kept.take(all)
     }
 
     /// Returns the end of the output since the child called [`mark`] with this name, up to the next mark, and forgets
@@ -222,10 +251,8 @@ impl Worker {
     pub fn printed_since_mark(&mut self, name: &str) -> String {
         let Some(printed) = &self.printed else { return String::new() };
         let mut kept = printed.end.lock().unwrap_or_else(PoisonError::into_inner);
-        let part = marked_part(&kept, name);
-        let text = String::from_utf8_lossy(&kept[part.clone()]).trim_end().to_owned();
-        kept.drain(..part.end);
-        text
+        let part = marked_part(&kept.bytes, name);
+        kept.take(part)
     }
 
     fn end(&mut self) {
@@ -243,7 +270,7 @@ impl Drop for Worker {
 
 impl Printed {
     fn keep(mut from: PipeReader) -> std::io::Result<Self> {
-        let end = Arc::new(Mutex::new(Vec::new()));
+        let end = Arc::new(Mutex::new(End::default()));
         let is_shown = std::env::var_os("CARGO_PJRT_VERBOSE").is_some();
         let reader = Builder::new().spawn({
             let end = Arc::clone(&end);
@@ -254,10 +281,7 @@ impl Printed {
                         // A failure to forward the output does not matter, because the output is also kept.
                         let _ = std::io::stderr().write_all(&part[..len]);
                     }
-                    let mut kept = end.lock().unwrap_or_else(PoisonError::into_inner);
-                    kept.extend_from_slice(&part[..len]);
-                    let more = kept.len().saturating_sub(MOST_PRINTED);
-                    kept.drain(..more);
+                    end.lock().unwrap_or_else(PoisonError::into_inner).push(&part[..len]);
                 }
             }
         })?;
@@ -292,7 +316,7 @@ fn mark_of(name: &str) -> Vec<u8> {
 }
 
 /// Returns the range of the output after the mark with this name, or from the beginning, up to the next mark.
-fn marked_part(output: &[u8], name: &str) -> std::ops::Range<usize> {
+fn marked_part(output: &[u8], name: &str) -> Range<usize> {
     let mark = mark_of(name);
     let found = output.windows(mark.len()).position(|part| part == mark);
     let start = found.map_or(0, |at| at + mark.len());
@@ -405,6 +429,17 @@ pub fn supervise<S: AsRef<OsStr>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn output_that_is_left_out_is_counted() {
+        let mut end = End::default();
+        end.push(&[b'a'; MOST_PRINTED]);
+        end.push(b"bc");
+        let text = end.take(0..end.bytes.len());
+        assert!(text.starts_with("[2 bytes are left out] aaa") && text.ends_with("abc"), "{text}");
+        end.push(b"next\n");
+        assert_eq!(end.take(0..5), "next");
+    }
 
     #[test]
     fn output_belongs_to_the_check_whose_mark_precedes_it() {

@@ -27,6 +27,20 @@ pub fn handle() -> Result<(), String> {
     ctrlc::set_handler(handler).map_err(|error| format!("cannot handle signals: {error}"))
 }
 
+/// Makes SIGINT, SIGTERM and SIGHUP delete the temporary folders and end the process, for a subcommand that has nothing to report
+/// before its end.
+///
+/// # Errors
+///
+/// Returns an error as for [`handle`].
+pub fn end() -> Result<(), String> {
+    let handler = || {
+        super::scratch::delete_all();
+        std::process::exit(STATUS.into());
+    };
+    ctrlc::set_handler(handler).map_err(|error| format!("cannot handle signals: {error}"))
+}
+
 /// Returns `true` if [`handle`] was called.
 pub(crate) fn is_handled() -> bool {
     STATE.load(Ordering::Relaxed) != UNHANDLED

@@ -10,4 +10,4 @@ mod scratch;
 mod system;
 pub(crate) mod usage;
 
-pub(crate) use scratch::Scratch;
+pub(crate) use scratch::{Scratch, usable_folder};

@@ -21,11 +21,12 @@ pub fn print_error(line: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", visible(line)).as_bytes());
 }
 
-/// Escapes control characters in a plugin's text, as Rust writes them, so that a terminal does not execute
-/// them.
+/// Escapes control characters in a plugin's text, as Rust writes them, so that a terminal does not execute them, and those that change
+/// the direction of writing.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
-    let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let changes_direction = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t' || changes_direction(c);
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);
     }
@@ -41,5 +42,6 @@ mod tests {
     fn control_characters_are_shown_and_lines_stay() {
         assert_eq!(visible("a\n\tb\u{1b}[31mc\r\u{9b}d"), "a\n\tb\\u{1b}[31mc\\r\\u{9b}d");
         assert_eq!(visible("ä"), "ä");
+        assert_eq!(visible("a\u{202e}b"), "a\\u{202e}b");
     }
 }

@@ -12,7 +12,7 @@ use arguments::{argument, arguments};
 pub(crate) use programs::programs;
 
 use crate::array::{Array, array_text, npy};
-use crate::process::{child, output};
+use crate::process::{child, output, usable_folder};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, CreateOption, ElementType, ExecuteOptions, HostArray, Launched, LoadedExecutable, Plugin,
@@ -84,6 +84,9 @@ pub fn run(options: &Options) -> Result<(), String> {
         None => Job::of_file(&options.program.clone().unwrap_or_default(), options.format.as_deref())?,
     };
     let parameters = job.parameters()?;
+    if let Some(folder) = &options.dump {
+        usable_folder(folder)?;
+    }
     let arguments = match &options.replay {
         Some(folder) => replayed_arguments(&folder.join(folder::ARGUMENTS), &parameters)?,
         None => arguments(&options.args, &parameters)?,

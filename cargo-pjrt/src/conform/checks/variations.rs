@@ -188,8 +188,7 @@ const OF_USED_CLIENTS: &[(&str, &str)] = &[
 ];
 
 /// The checks that do not run again, because they do not depend on the choice of a device, or depend on the defaults of the
-/// plugin, or take long: they wait for calls or writes that must not come, use large arrays, start many threads, or make calls
-/// of all kinds.
+/// plugin, or take long: they wait for calls or writes that must not come, use large arrays, or start many threads.
 const EXCLUDED: &[&str] = &[
     "upload/type_*",
     "view/writes_are_seen_*",
@@ -197,7 +196,6 @@ const EXCLUDED: &[&str] = &[
     "plugin/*",
     "event/callbacks_*",
     "failures/callbacks_come_once",
-    "failures/after_*",
     "layouts/large_*",
     "lifetime/clients_leave_no_threads",
     "lifetime/no_use_leaks",
