@@ -98,7 +98,7 @@ impl Step {
             Self::Ok => "ok".to_owned(),
             Self::Error(error) => error.clone(),
             Self::Crashed(how) => format!("the process ended with {how}"),
-            Self::TimedOut => "took too long".to_owned(),
+            Self::TimedOut => "took too long; --timeout changes the limit".to_owned(),
         }
     }
 }

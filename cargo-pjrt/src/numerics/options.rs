@@ -1,8 +1,10 @@
 //! The arguments of `cargo pjrt numerics`.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::elements::COLUMNS;
 use crate::process::child;
 use pjrt_testing::host::CreateOption;
 
@@ -54,8 +56,8 @@ pub struct Selection {
     /// Run only this operation or model, such as dot_general or transformer; can be given several times
     #[arg(long, value_name = "NAME")]
     pub op: Vec<String>,
-    /// Run only programs on this element type, such as f32 or "complex<f32>"; can be given several times
-    #[arg(long, value_name = "TYPE")]
+    /// Run only programs on this element type, such as f32 or c64; can be given several times
+    #[arg(long, value_name = "TYPE", value_parser = element)]
     pub element: Vec<String>,
     /// Do not run programs whose names contain this text, such as denormals; can be given several times
     #[arg(long, value_name = "TEXT")]
@@ -82,6 +84,12 @@ pub struct ChildOptions {
     /// Select programs
     #[command(flatten)]
     pub selection: Selection,
+}
+
+/// Reads the name of an element type, or the one that heads its column in the table.
+fn element(text: &str) -> Result<String, Infallible> {
+    let column = COLUMNS.iter().find(|(_, title)| *title == text);
+    Ok(column.map_or(text, |(name, _)| name).to_owned())
 }
 
 impl Selection {

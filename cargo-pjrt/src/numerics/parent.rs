@@ -49,7 +49,7 @@ pub fn numerics(options: &Options, program: &Path) -> Result<Report, String> {
         run_from(options, program, &cases, &mut rows, &mut progress)?;
         let count = |status| rows.iter().filter(|row| row.status == status).count();
         stopped = match () {
-            () if interrupt::is_requested() => Some("a signal asked it to end".to_owned()),
+            () if interrupt::is_requested() => Some("a signal ended the run".to_owned()),
             () if count(Status::TimedOut) == HUNG => Some(format!("{HUNG} programs exceeded the time limit")),
             () if count(Status::Crashed) == CRASHED => Some(format!("{CRASHED} programs ended the process")),
             () => None,
@@ -173,14 +173,15 @@ fn run_from(
                 (Status::TimedOut, format!("no result after {seconds:.0} s; --timeout changes the limit"))
             }
         };
+        if at.is_none() {
+            let when = "while the plugin was loaded and a client created, or between two programs";
+            message = format!("{}: {when}: {message}", options.plugin.display());
+        }
         let printed = worker.printed_so_far();
         if !printed.is_empty() {
             message = format!("{message}; the plugin printed: {printed}");
         }
-        let Some(index) = at else {
-            let when = "while the plugin was loaded and a client created, or between two programs";
-            return Err(format!("{}: {message} {when}", options.plugin.display()));
-        };
+        let Some(index) = at else { return Err(message) };
         rows.push(row(index, status, message));
         return Ok(());
     }

@@ -46,9 +46,10 @@ pub(super) fn arguments(
     }
     if words.len() != parameters.len() {
         return Err(format!(
-            "the program has {} parameters, but {} files were given",
+            "the program has {} parameters; found {} file{}",
             parameters.len(),
-            words.len()
+            words.len(),
+            if words.len() == 1 { "" } else { "s" }
         ));
     }
     let array = |(word, parameter): (&String, &(ElementType, Vec<i64>))| {

@@ -35,7 +35,7 @@ pub fn stress(options: &Options, program: &Path) -> Result<Report, String> {
                 let (plugin, threads) = (options.plugin.clone(), options.threads);
                 let not_run = selected.len() - rows.len();
                 let stopped = Some(format!(
-                    "{not_run} scenarios were not run to the end, because a signal asked it to end"
+                    "{not_run} scenarios were not run to the end, because a signal ended the run"
                 ));
                 return Ok(Report { plugin, seed, threads, rows, stopped });
             }
