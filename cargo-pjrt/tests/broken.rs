@@ -641,7 +641,7 @@ fn an_interrupted_comparison_or_stress_test_reports_what_has_run() {
         let output = run.wait_with_output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(130), "{printed}");
-        assert!(printed.contains("because a signal asked it to end"), "{verb}: {printed}");
+        assert!(printed.contains("because a signal ended the run"), "{verb}: {printed}");
         assert!(verb != "numerics" || printed.contains(": 2 programs in "), "{printed}");
     }
 }

@@ -1,6 +1,6 @@
 //! The ranges of integers: the numbers that the elements of a tensor can have, whatever the arguments of the program are.
 
-use crate::ir::{Body, ElementKind, ElementType, Op, Operation, ValueId, integer_value};
+use crate::ir::{Body, ElementKind, ElementType, Literal, Op, Operation, ValueId, integer_value};
 
 /// The maximum number of elements of a constant that are read.
 const MAX_ELEMENTS: u64 = 1 << 16;
@@ -78,75 +78,80 @@ fn of_value(body: &Body, ranges: &[Option<Range>], value: ValueId) -> Option<Ran
 
 fn evaluate(body: &Body, op: &Operation, ranges: &[Option<Range>]) -> Option<Range> {
     let operand = |index: usize| of_value(body, ranges, *op.operands.get(index)?);
-    let pair = || Some((operand(0)?, operand(1)?));
-    let natural = || pair().filter(|(x, y)| x.is_natural() && y.is_natural());
     match &op.kind {
-        Op::Constant(constant) => {
-            let literal = &constant.value;
-            let element = literal.ty().element_type();
-            // `ui64` numbers above those of `i64` wrap.
-            let number = |bytes: &[u8]| match element.kind() {
-                ElementKind::UnsignedInteger => i128::from(integer_value(element, bytes) as u64),
-                _ => i128::from(integer_value(element, bytes)),
-            };
-            match literal.splat() {
-                Some(bytes) => Range::of([number(&bytes)]),
-                None if literal.num_elements() <= MAX_ELEMENTS => {
-                    Range::of(literal.dense_bytes().ok()?.chunks_exact(element.byte_width()).map(number))
-                }
-                None => None,
-            }
-        }
+        Op::Constant(constant) => of_literal(&constant.value),
         Op::Iota(iota) => {
             let dims = body.ty(op.result()).as_tensor()?.static_dims()?;
             let size = *dims.get(usize::try_from(iota.iota_dimension).ok()?)?;
             Some(Range { least: 0, greatest: (i128::from(size) - 1).max(0) })
         }
-        Op::BroadcastInDim(_) | Op::Reshape(_) | Op::Transpose(_) | Op::Slice(_) | Op::Reverse(_) => {
-            operand(0)
-        }
-        Op::Convert(_) => operand(0),
+        Op::BroadcastInDim(_)
+        | Op::Convert(_)
+        | Op::Reshape(_)
+        | Op::Reverse(_)
+        | Op::Slice(_)
+        | Op::Transpose(_) => operand(0),
         Op::Concatenate(_) => {
             (1..op.operands.len()).try_fold(operand(0)?, |all, index| Some(all.union(operand(index)?)))
         }
         Op::Select(_) => Some(operand(1)?.union(operand(2)?)),
-        Op::Add(_) => {
-            pair().map(|(x, y)| Range { least: x.least + y.least, greatest: x.greatest + y.greatest })
+        _ => {
+            let (x, y) = (operand(0)?, operand(1)?);
+            let bits = body.ty(op.result()).as_tensor()?.element_type().bits();
+            arithmetic(op, x, y).or_else(|| natural(op, x, y, bits))
         }
-        Op::Subtract(_) => {
-            pair().map(|(x, y)| Range { least: x.least - y.greatest, greatest: x.greatest - y.least })
-        }
-        Op::Multiply(_) => {
-            let (x, y) = pair()?;
-            let products =
-                [(x.least, y.least), (x.least, y.greatest), (x.greatest, y.least), (x.greatest, y.greatest)];
-            Range::of(products.into_iter().map(|(x, y)| x.checked_mul(y)).collect::<Option<Vec<_>>>()?)
-        }
-        Op::Maximum(_) => {
-            pair().map(|(x, y)| Range { least: x.least.max(y.least), greatest: x.greatest.max(y.greatest) })
-        }
-        Op::Minimum(_) => {
-            pair().map(|(x, y)| Range { least: x.least.min(y.least), greatest: x.greatest.min(y.greatest) })
-        }
-        Op::Divide(_) => natural()
-            .filter(|(_, y)| y.least > 0)
-            .map(|(x, y)| Range { least: x.least / y.greatest, greatest: x.greatest / y.least }),
-        Op::Remainder(_) => natural()
-            .filter(|(_, y)| y.least > 0)
-            .map(|(x, y)| Range { least: 0, greatest: x.greatest.min(y.greatest - 1) }),
-        Op::And(_) => natural().map(|(x, y)| Range { least: 0, greatest: x.greatest.min(y.greatest) }),
-        Op::ShiftRightLogical(_) => {
-            let (number, bits) = natural()?;
-            let width = i128::from(body.ty(op.result()).as_tensor()?.element_type().bits());
-            // All bits are shifted out if there are no more of them.
-            let shifted = |number: i128, by: i128| if by >= width { 0 } else { number >> by };
-            Some(Range {
-                least: shifted(number.least, bits.greatest),
-                greatest: shifted(number.greatest, bits.least),
-            })
-        }
-        _ => None,
     }
+}
+
+/// Returns the range of a constant.
+fn of_literal(literal: &Literal) -> Option<Range> {
+    let element = literal.ty().element_type();
+    // `ui64` numbers above those of `i64` wrap.
+    let number = |bytes: &[u8]| match element.kind() {
+        ElementKind::UnsignedInteger => i128::from(integer_value(element, bytes) as u64),
+        _ => i128::from(integer_value(element, bytes)),
+    };
+    match literal.splat() {
+        Some(bytes) => Range::of([number(&bytes)]),
+        None if literal.num_elements() <= MAX_ELEMENTS => {
+            Range::of(literal.dense_bytes().ok()?.chunks_exact(element.byte_width()).map(number))
+        }
+        None => None,
+    }
+}
+
+/// Returns the range of an operation on two integers.
+fn arithmetic(op: &Operation, x: Range, y: Range) -> Option<Range> {
+    Some(match op.kind {
+        Op::Add(_) => Range { least: x.least + y.least, greatest: x.greatest + y.greatest },
+        Op::Subtract(_) => Range { least: x.least - y.greatest, greatest: x.greatest - y.least },
+        Op::Multiply(_) => {
+            let ends = |number: i128| [number.checked_mul(y.least), number.checked_mul(y.greatest)];
+            let products = [ends(x.least), ends(x.greatest)].into_iter().flatten();
+            Range::of(products.collect::<Option<Vec<_>>>()?)?
+        }
+        Op::Maximum(_) => Range { least: x.least.max(y.least), greatest: x.greatest.max(y.greatest) },
+        Op::Minimum(_) => Range { least: x.least.min(y.least), greatest: x.greatest.min(y.greatest) },
+        _ => return None,
+    })
+}
+
+/// Returns the range of an operation on two integers of `width` bits, neither of which is negative.
+fn natural(op: &Operation, x: Range, y: Range, width: u32) -> Option<Range> {
+    if !x.is_natural() || !y.is_natural() {
+        return None;
+    }
+    // All bits are shifted out if there are no more of them.
+    let shifted = |number: i128, by: i128| if by >= i128::from(width) { 0 } else { number >> by };
+    Some(match op.kind {
+        Op::And(_) => Range { least: 0, greatest: x.greatest.min(y.greatest) },
+        Op::Divide(_) if y.least > 0 => Range { least: x.least / y.greatest, greatest: x.greatest / y.least },
+        Op::Remainder(_) if y.least > 0 => Range { least: 0, greatest: x.greatest.min(y.greatest - 1) },
+        Op::ShiftRightLogical(_) => {
+            Range { least: shifted(x.least, y.greatest), greatest: shifted(x.greatest, y.least) }
+        }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
