@@ -723,10 +723,10 @@ fn too_large_output(context: &Context) -> Verdict {
 /// Checks dimensions of which the first has more than 32 bits.
 fn are_large(function: &str, dims: &[i64]) -> Verdict {
     // Another number of dimensions has another cause.
-    let cause = if dims.len() == 1 { "; the plugin probably keeps dimensions in 32 bits" } else { "" };
+    let cause = if dims.len() == 1 { ": the plugin probably keeps dimensions in 32 bits" } else { "" };
     ensure!(
         dims == [LARGE],
-        "{function} of an array of the dimensions {:?} returns {dims:?}{cause}",
+        "{function} of an array of {LARGE} elements is {dims:?}; expected {:?}{cause}",
         [LARGE]
     );
     Ok(())

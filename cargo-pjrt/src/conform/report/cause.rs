@@ -368,6 +368,20 @@ mod tests {
     }
 
     #[test]
+    fn a_function_that_returns_an_empty_list_is_one_cause() {
+        let messages = [
+            "the dimensions is []; expected [2, 3]",
+            "the dimensions of array 69 is []; expected [3]",
+            "it is [1]; expected [4]",
+        ];
+        let names = ["buffer/dims", "area/b", "area/c"];
+        let mut rows = [0, 1, 2].map(|at| row(names[at], Status::Wrong, messages[at]));
+        rows.iter_mut().for_each(|row| row.functions = vec!["PJRT_Buffer_Dimensions".into()]);
+        group(&mut rows, &checks());
+        assert_eq!(rows.each_ref().map(|row| row.echo_of.as_deref()), [None, Some("buffer/dims"), None]);
+    }
+
+    #[test]
     fn areas_that_fail_with_one_variation_have_one_cause() {
         let found = causes(&[
             ("another_thread/upload", "1"),
