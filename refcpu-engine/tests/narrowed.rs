@@ -9,24 +9,18 @@ use refcpu_kernels::{DType, Pool};
 
 const COUNT: usize = 256;
 
-/// Returns the bytes of the results for all numbers of 8 bits, in two orders.
-fn results(text: &str, core: &CoreOps) -> Vec<Vec<u8>> {
+/// Returns the bytes of the results of a program for these arguments.
+fn results(text: &str, core: &CoreOps, arguments: &[(DType, &[usize], Vec<u8>)]) -> Vec<Vec<u8>> {
     let module = pjrt_stablehlo::parse(text.to_owned()).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let module = decompose(&module, core).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let compiled =
         compile(&module, &CompileOptions::default()).unwrap_or_else(|error| panic!("{error}\n{module}"));
     let runtime = Runtime::new(Pool::inline(), Allocator::new(AllocatorOptions::default()));
-    let input = |step: u8| Input {
-        array: Array::from_bytes(
-            &runtime.allocator,
-            DType::S8,
-            &[COUNT],
-            &(0..COUNT).map(|at| (at as u8).wrapping_mul(step)).collect::<Vec<_>>(),
-        )
-        .unwrap(),
+    let inputs = arguments.iter().map(|(ty, dims, bytes)| Input {
+        array: Array::from_bytes(&runtime.allocator, *ty, dims, bytes).unwrap(),
         donatable: false,
-    };
-    let inputs = vec![vec![input(1), input(107)]];
+    });
+    let inputs = vec![inputs.collect()];
     let results = run(&compiled.plan, &runtime, inputs, &RunOptions::default()).unwrap().remove(0);
     results.iter().map(|array| array.bytes().unwrap().to_vec()).collect()
 }
@@ -52,7 +46,17 @@ fn check(body: &str) {
     );
     let text = text.replace("WIDE", &wide);
     let narrow = CoreOps::default().for_elements([F32, I8, I32, Ui32, I1]);
-    assert_eq!(results(&text, &narrow), results(&text, &CoreOps::default()), "{text}");
+    // All numbers of 8 bits, in two orders.
+    let argument = |step: u8| {
+        let bytes: Vec<u8> = (0..COUNT).map(|at| (at as u8).wrapping_mul(step)).collect();
+        (DType::S8, &[COUNT][..], bytes)
+    };
+    let arguments = [argument(1), argument(107)];
+    assert_eq!(
+        results(&text, &narrow, &arguments),
+        results(&text, &CoreOps::default(), &arguments),
+        "{text}"
+    );
 }
 
 #[test]
@@ -64,9 +68,12 @@ fn operations_on_small_numbers_have_the_results_of_wide_integers() {
     for op in ["divide", "remainder"] {
         check(&format!("%d = stablehlo.add %m, %one : WIDE %r = stablehlo.{op} %n, %d : WIDE"));
     }
-    for op in ["and", "shift_right_logical"] {
-        check(&format!("%r = stablehlo.{op} %n, %m : WIDE"));
-    }
+    check("%r = stablehlo.and %n, %m : WIDE");
+    check(
+        "%most = stablehlo.constant dense<31> : WIDE
+         %bits = stablehlo.minimum %m, %most : WIDE
+         %r = stablehlo.shift_right_logical %n, %bits : WIDE",
+    );
     check(
         "%p = stablehlo.compare GT, %a, %b : (WIDE, WIDE) -> tensor<256xi1> %r = stablehlo.select %p, %i, %b : tensor<256xi1>, WIDE",
     );
@@ -86,4 +93,24 @@ fn chains_of_operations_have_the_results_of_wide_integers() {
          %6 = stablehlo.reshape %5 : (tensor<16x16xi64>) -> WIDE
          %r = stablehlo.minimum %6, %2 : WIDE",
     );
+}
+
+#[test]
+fn random_numbers_of_jax_are_the_same_without_wide_integers() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../cargo-pjrt/data/needs/random.mlir");
+    let programs = std::fs::read_to_string(path).unwrap();
+    let narrow = CoreOps::default().for_elements([F32, I32, Ui32, I1]);
+    let key =
+        (DType::U32, &[2][..], [7_u32, 1 << 31].into_iter().flat_map(u32::to_le_bytes).collect::<Vec<_>>());
+    let mut compared = 0;
+    for program in programs.split("// ----- ").skip(1) {
+        let (name, text) = program.split_once('\n').unwrap();
+        // The others have arguments of other types, or results of bf16.
+        if text.contains("@main(%arg0: tensor<2xui32>) ->") && !text.contains("bf16") {
+            let of = |core: &CoreOps| results(text, core, std::slice::from_ref(&key));
+            assert_eq!(of(&narrow), of(&CoreOps::default()), "{name}");
+            compared += usize::from(text.contains("ui64"));
+        }
+    }
+    assert!(compared >= 5, "{compared} programs with counters of 64 bits were compared");
 }

@@ -39,7 +39,7 @@ fn splat(expected: &Array, found: &Array) -> Option<String> {
     let (expected, found) = (elements(expected), elements(found));
     let first = expected.first().filter(|_| expected.len() > LEAST)?;
     found.iter().all(|element| element == first).then(|| {
-        "each element is the first one of the expected array: the plugin probably takes an array for one repeated value".to_owned()
+        "each element is the first one of the expected array: the plugin probably takes it for one repeated value".to_owned()
     })
 }
 

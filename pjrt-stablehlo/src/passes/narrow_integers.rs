@@ -9,7 +9,7 @@ use super::CoreOps;
 use super::integer_ranges::{Range, integer_ranges};
 use super::rewrite::{Origins, Pass, Replacement, Rewriter, rewrite};
 use crate::Error;
-use crate::ir::{Body, ElementType, Module, Op, OpCode, Operation, TensorType, ValueId};
+use crate::ir::{Body, ElementType, Module, Op, OpCode, OpId, Operation, TensorType, ValueId};
 
 /// The wide types, and the narrow ones that replace them: the first that the device has.
 const NARROWER: [(ElementType, [ElementType; 2]); 2] = [
@@ -62,12 +62,12 @@ impl Narrowed {
             let narrow = *narrower.get(&body.ty(value).as_tensor()?.element_type())?;
             let range = ranges[value.index()]?;
             let op = body.op(body.defining_op(value)?);
-            let is_possible = range.single().is_some() || OPS.contains(&op.kind.code());
+            let is_possible =
+                range.single().is_some() || OPS.contains(&op.kind.code()) && shifts(op, &ranges, narrow);
             (is_possible && Range::of_type(narrow)?.contains(range)).then_some((narrow, range))
         };
         let mut narrowed = Narrowed { values: body.values().map(|(value, _)| candidate(value)).collect() };
-        // A value that stays wide keeps those wide from which it is computed, and those that are computed from it.
-        while narrowed.remove(body, narrower) {}
+        narrowed.settle(body, narrower);
         narrowed
     }
 
@@ -81,34 +81,50 @@ impl Narrowed {
         self.get(result)?.1.single()
     }
 
-    /// Removes values that an operation needs wide, or that it computes from a wide one. Returns `true` if there were any.
-    fn remove(&mut self, body: &Body, narrower: &HashMap<ElementType, ElementType>) -> bool {
-        let mut removed = false;
-        for (_, op) in body.all_ops() {
-            if self.number(op).is_some() {
+    /// Removes the values that an operation needs wide, or computes from a wide one. A value that stays wide keeps those wide from
+    /// which it is computed, and those that are computed from it.
+    fn settle(&mut self, body: &Body, narrower: &HashMap<ElementType, ElementType>) {
+        let mut users = vec![Vec::new(); body.num_values()];
+        for (id, op) in body.all_ops() {
+            op.operands.iter().for_each(|operand| users[operand.index()].push(id));
+        }
+        let mut work: Vec<OpId> = body.all_ops().map(|(id, _)| id).collect();
+        while let Some(id) = work.pop() {
+            let op = body.op(id);
+            if self.is_narrowed(body, op, narrower) {
                 continue;
             }
-            let is_wide = |value: &ValueId| {
-                let element = body.ty(*value).as_tensor().map(TensorType::element_type);
-                element.is_some_and(|element| narrower.contains_key(&element)) && self.get(*value).is_none()
-            };
-            let mut values = op.operands.iter().copied().chain(op.results);
-            let may_mix = match op.kind {
-                // The result has the narrow range, whatever the type of the operand.
-                Op::Convert(_) => {
-                    op.operands.iter().all(|operand| !is_wide(operand)) || self.get(op.result()).is_none()
-                }
-                _ => !values.any(|value| is_wide(&value)),
-            };
-            let is_narrowed = may_mix && (op.kind.code() == OpCode::Compare || OPS.contains(&op.kind.code()));
-            if !is_narrowed {
-                for value in op.operands.iter().copied().chain(op.results) {
-                    removed |= self.values[value.index()].take().is_some();
+            for value in op.operands.iter().copied().chain(op.results) {
+                if self.values[value.index()].take().is_some() {
+                    work.extend(body.defining_op(value));
+                    work.extend(&users[value.index()]);
                 }
             }
         }
-        removed
     }
+
+    /// Returns `true` if an operation can compute with the narrow types of its values, or has none of them.
+    fn is_narrowed(&self, body: &Body, op: &Operation, narrower: &HashMap<ElementType, ElementType>) -> bool {
+        if self.number(op).is_some() {
+            return true;
+        }
+        let is_wide = |value: ValueId| {
+            let element = body.ty(value).as_tensor().map(TensorType::element_type);
+            element.is_some_and(|element| narrower.contains_key(&element)) && self.get(value).is_none()
+        };
+        let is_any_wide = match op.kind {
+            // A narrow operand may become a wide result.
+            Op::Convert(_) => self.get(op.result()).is_some() && is_wide(op.operand(0)),
+            _ => op.operands.iter().copied().chain(op.results).any(is_wide),
+        };
+        !is_any_wide && (op.kind.code() == OpCode::Compare || OPS.contains(&op.kind.code()))
+    }
+}
+
+/// Returns `true` unless an operation may shift by all bits of the narrow type or more, which devices do differently.
+fn shifts(op: &Operation, ranges: &[Option<Range>], narrow: ElementType) -> bool {
+    let is_short = |by: Range| by.greatest < i128::from(narrow.bits());
+    !matches!(op.kind, Op::ShiftRightLogical(_)) || ranges[op.operand(1).index()].is_some_and(is_short)
 }
 
 /// The pass that replaces wide integers.

@@ -91,3 +91,28 @@ fn a_device_without_unsigned_integers_computes_with_signed_ones() {
     let module = decompose(&read(text), &core).unwrap();
     assert!(module.to_string().contains("tensor<4xi32>"), "{module}");
 }
+
+#[test]
+fn a_long_chain_that_stays_wide_is_settled_in_linear_time() {
+    const COUNT: usize = 20_000;
+    let mut body = "%0 = stablehlo.iota dim = 0 : tensor<4xui64>\n".to_owned();
+    for at in 1..COUNT {
+        body += &format!("%{at} = stablehlo.reverse %{}, dims = [0] : tensor<4xui64>\n", at - 1);
+    }
+    body += &format!("return %{} : tensor<4xui64>", COUNT - 1);
+    narrowed("() -> tensor<4xui64>", &body).unwrap_err();
+}
+
+#[test]
+fn shifts_by_more_bits_than_the_narrow_type_has_stay_wide() {
+    let shift = |by: &str| {
+        let body = format!(
+            "%0 = stablehlo.iota dim = 0 : tensor<4xui64> %c = stablehlo.constant dense<{by}> : tensor<4xui64>
+             %1 = stablehlo.shift_right_logical %0, %c : tensor<4xui64>
+             %2 = stablehlo.convert %1 : (tensor<4xui64>) -> tensor<4xui32> return %2 : tensor<4xui32>"
+        );
+        narrowed("() -> tensor<4xui32>", &body)
+    };
+    shift("[0, 1, 2, 31]").unwrap();
+    shift("[0, 1, 2, 32]").unwrap_err();
+}

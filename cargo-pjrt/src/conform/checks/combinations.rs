@@ -97,8 +97,8 @@ impl fmt::Display for Described {
 /// A memory, and its device.
 type Place<'c> = (Device<'c>, Memory<'c>);
 
-/// Calls `work` for each type that the plugin accepts and each shape, with the memories in which it is checked. A check that [runs
-/// again](is_brief) uses one type and one memory.
+/// Calls `work` for each type that the plugin accepts and each shape, with the memories in which it is checked. A check that
+/// [runs again](is_brief) uses one type and one memory.
 fn for_each_type<'c>(
     client: &'c Client,
     mut work: impl FnMut(ElementType, &[i64], &[Place<'c>]) -> Verdict,

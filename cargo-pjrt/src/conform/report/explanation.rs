@@ -47,8 +47,8 @@ use pjrt_testing::host::ElementType;
 /// * the first says that all errors have [one code](ONE_CODE), and the second is about an error with this code,
 /// * the first says that one device computes wrong numbers and [another one does not](RIGHT_ON_ANOTHER), and the second is about
 ///   devices,
-/// * both found the same value instead of the same expected one, or both an empty list, and the second called the function that the
-///   first one is about,
+/// * both found the same value instead of the same expected one, or both an empty list, and the second called the function that
+///   the first one is about,
 /// * both are about one function, with which few checks deal, and the first one calls nothing that the second does not call too,
 /// * both are checks that run other checks again with the same variation, such as another thread,
 /// * the second is a random sequence of calls that names no cause, and called the function that the first one is about, or
@@ -274,8 +274,8 @@ fn is_of_devices(row: &Row) -> bool {
         && (is_about || [&row.name, &row.message].iter().any(|text| text.contains("device")))
 }
 
-/// Returns `true` if both failures found the same value where they expected the same other one, or both found an empty list, after a
-/// call of the function that the first one is about.
+/// Returns `true` if both failures found the same value where they expected the same other one, or both found an empty list,
+/// after a call of the function that the first one is about.
 fn finds_the_same(cause: &Row, check: &Check, other: &Row) -> bool {
     let found = found_and_expected(&cause.message).zip(found_and_expected(&other.message));
     let is_same = found.is_some_and(|(first, second)| first == second || [first.0, second.0] == ["[]", "[]"]);

@@ -1,4 +1,4 @@
-//! What a plugin printed, as reports show it.
+//! Formats what a plugin printed for reports.
 
 use std::collections::HashSet;
 
