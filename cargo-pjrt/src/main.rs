@@ -52,32 +52,39 @@ enum Verb {
     Cat(cat::Options),
     /// Build a Python wheel of a plugin for JAX and PyTorch/XLA, and try it
     Wheel(wheel::Options),
-    #[command(flatten)]
-    Child(ChildVerb),
 }
 
-/// The subcommands that are run by others, in a process that a plugin may end.
+/// A part of another subcommand, in a process that a plugin may end
+#[derive(Parser)]
+#[command(bin_name = "cargo pjrt")]
+struct ChildCli {
+    #[command(subcommand)]
+    verb: ChildVerb,
+}
+
+/// The subcommands that are run by others. Their parser is separate, because many processes start in a run, and the parser of all
+/// subcommands takes longer to build than a short check to run.
 #[derive(Subcommand)]
 enum ChildVerb {
-    #[command(name = "inspect-child", hide = true)]
+    #[command(name = "inspect-child")]
     Inspect { plugin: PathBuf, options: Vec<CreateOption> },
-    #[command(name = "run-child", hide = true)]
+    #[command(name = "run-child")]
     Run(run::Options),
-    #[command(name = "conform-child", hide = true)]
+    #[command(name = "conform-child")]
     Conform(conform::ChildOptions),
-    #[command(name = "conform-another-child", hide = true)]
+    #[command(name = "conform-another-child")]
     ConformAnother(conform::AnotherOptions),
-    #[command(name = "replay-child", hide = true)]
+    #[command(name = "replay-child")]
     Replay(replay::Options),
-    #[command(name = "needs-child", hide = true)]
+    #[command(name = "needs-child")]
     Needs(needs::ChildOptions),
-    #[command(name = "compare-child", hide = true)]
+    #[command(name = "compare-child")]
     Compare(compare::ChildOptions),
-    #[command(name = "stress-child", hide = true)]
+    #[command(name = "stress-child")]
     Stress(stress::ChildOptions),
-    #[command(name = "numerics-child", hide = true)]
+    #[command(name = "numerics-child")]
     Numerics(numerics::ChildOptions),
-    #[command(name = "numerics-record-child", hide = true)]
+    #[command(name = "numerics-record-child")]
     NumericsRecord(numerics::Options),
 }
 
@@ -160,10 +167,13 @@ fn main() -> ExitCode {
     let arguments = std::env::args_os().enumerate();
     let arguments = arguments.filter(|(index, word)| *index != 1 || word != "pjrt").map(|(_, word)| word);
     let arguments: Vec<OsString> = arguments.collect();
-    let verb = Cli::parse_from(&arguments).verb;
-    let is_child = matches!(verb, Verb::Child(_));
-    let connected = if is_child { child::connect() } else { Ok(()) };
-    let outcome = connected.map_err(|error| error.to_string()).and_then(|()| perform(verb, &arguments));
+    let is_child = arguments.get(1).is_some_and(|verb| verb.to_string_lossy().ends_with("-child"));
+    let outcome = if is_child {
+        let verb = ChildCli::parse_from(&arguments).verb;
+        child::connect().map_err(|error| error.to_string()).and_then(|()| perform_child(verb))
+    } else {
+        perform(Cli::parse_from(&arguments).verb, &arguments)
+    };
     let status = outcome.unwrap_or_else(|message| {
         output::print_error(&format!("error: {message}"));
         1
@@ -201,7 +211,6 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
         Verb::Stress(options) => stress_plugin(&options),
         Verb::Cat(options) => cat::cat(&options),
         Verb::Wheel(options) => wheel::wheel(&options).map(|()| 0),
-        Verb::Child(verb) => perform_child(verb),
     }
 }
 

@@ -26,7 +26,8 @@ fn source(source: Source) -> String {
 /// feature.
 fn hosts(check: &Check) -> String {
     let needed = check.needed_by.iter().map(|host| host.name().to_owned());
-    let used = check.used_by.iter().filter(|host| !check.needed_by.contains(host));
+    let used_by = check.used_by();
+    let used = used_by.iter().filter(|host| !check.needed_by.contains(host));
     needed.chain(used.map(|host| format!("({})", host.name()))).collect::<Vec<_>>().join(", ")
 }
 

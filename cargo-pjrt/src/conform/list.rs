@@ -51,7 +51,7 @@ impl<'c> From<&'c Check> for Listed<'c> {
             source: check.source,
             since: check.since,
             needed_by: check.needed_by.iter().map(|profile| profile.name()).collect(),
-            used_by: check.used_by.iter().map(|profile| profile.name()).collect(),
+            used_by: check.used_by().iter().map(|profile| profile.name()).collect(),
         }
     }
 }

@@ -415,7 +415,7 @@ impl<'c> Run<'c> {
         let is_needed = has_profile_in(&hosts);
         self.rows.push(Row {
             name: check.name.clone(),
-            rule: check.rule.clone(),
+            rule: check.rule.clone().into_owned(),
             source: check.source.to_string(),
             needed_by: hosts.iter().map(|profile| profile.name().to_owned()).collect(),
             status: match status {

@@ -4,7 +4,7 @@ use super::pending::in_error;
 use super::program_text::with_main;
 use super::uses::{Objects, USES, Use, X};
 use crate::conform::harness::{
-    Check, Context, Finding, NO_FAILURE, Source, Verdict, add_program, compile_add, ensure, f32_bytes,
+    Check, Context, Finding, NO_FAILURE, Source, Users, Verdict, add_program, compile_add, ensure, f32_bytes,
     is_brief, numbers, patience, upload_four, upload_to,
 };
 use crate::requirements::Profile;
@@ -358,13 +358,14 @@ const OF_COMPILATIONS: &[&str] = &[
 
 /// Returns one check for each way to fail.
 pub(super) fn by_way() -> Vec<Check> {
-    let check = |way: &'static Way| Check {
+    let check = |way: &'static Way| {
+        Check {
         name: format!("failures/after_{}", way.name),
         rule: format!(
             "After {} failed, everything is as before: arguments are not deleted and can be read, and the program, the \
              client and other arrays can be used.",
             way.what
-        ),
+        ).into(),
         source: Source::Host {
             place: "JAX, jaxlib/pjit.cc, PjitFunction::Call, and jax/_src/compiler.py",
             text: "An error becomes an exception, which users catch; then they go on with the same arrays, functions and client.",
@@ -372,9 +373,9 @@ pub(super) fn by_way() -> Vec<Check> {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: Profile::ALL.to_vec(),
+        users: Users::These(&Profile::ALL),
         needed_since: 0,
-        fault: way.fault.to_owned(),
+        fault: way.fault.into(),
         also: match way.fault {
             fault if fault.contains(" failed ") => &["failures/*"],
             fault if fault.starts_with("PJRT_LoadedExecutable_Execute") => OF_EXECUTIONS,
@@ -382,6 +383,7 @@ pub(super) fn by_way() -> Vec<Check> {
             _ => &[],
         },
         run: Box::new(|context| changes_nothing(context, way)),
+    }
     };
     WAYS.iter().map(check).collect()
 }

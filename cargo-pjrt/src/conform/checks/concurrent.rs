@@ -6,7 +6,7 @@ use super::devices::id_of;
 use super::program_text::{compiled, launch, sums};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Check, Context, Finding, Source, Verdict, ensure, equal, f32_bytes, numbers, patience, upload_four,
+    Check, Context, Finding, Source, Users, Verdict, ensure, equal, f32_bytes, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -169,7 +169,8 @@ const WORKS: &[Work] = &[
 pub(super) fn by_work() -> Vec<Check> {
     let check = |work: &'static Work| Check {
         name: format!("threads/{}", work.name),
-        rule: format!("Several threads can {} at the same time, and each gets its own results.", work.what),
+        rule: format!("Several threads can {} at the same time, and each gets its own results.", work.what)
+            .into(),
         source: Source::Host {
             place: "JAX, jaxlib/py_client.cc and jaxlib/pjit.cc",
             text: "Releases Python's lock during calls of the plugin, so that threads of one process call each function at the same time.",
@@ -177,9 +178,9 @@ pub(super) fn by_work() -> Vec<Check> {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: Profile::ALL.to_vec(),
+        users: Users::These(&Profile::ALL),
         needed_since: 0,
-        fault: format!("{} at_once {}", work.function, work.fault),
+        fault: format!("{} at_once {}", work.function, work.fault).into(),
         also: also(work.name),
         run: Box::new(move |context| at_once(context, work)),
     };

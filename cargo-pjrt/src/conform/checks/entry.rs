@@ -1,6 +1,6 @@
 //! The tables of checks, which consist of an [`Entry`] for each check.
 
-use crate::conform::harness::{Check, Context, Source, Verdict};
+use crate::conform::harness::{Check, Context, Source, Users, Verdict};
 use crate::requirements::Profile;
 
 /// A check in the table of an area.
@@ -107,20 +107,17 @@ impl From<&Entry> for Check {
     fn from(entry: &Entry) -> Self {
         Self {
             name: entry.name.to_owned(),
-            rule: entry.rule.to_owned(),
+            rule: entry.rule.into(),
             source: entry.source,
             is_of_the_table: entry.is_of_the_table,
             since: entry.since,
             needed_by: entry.needed_by,
-            used_by: if entry.is_only_used_by {
-                entry.used_by.to_vec()
-            } else {
-                let of_source = entry.source.hosts();
-                let uses = |host: &Profile| entry.used_by.contains(host) || of_source.contains(host);
-                Profile::ALL.into_iter().filter(uses).collect()
+            users: match entry.is_only_used_by {
+                true => Users::These(entry.used_by),
+                false => Users::OfSource(entry.used_by),
             },
             needed_since: entry.needed_since,
-            fault: entry.fault.to_owned(),
+            fault: entry.fault.into(),
             also: entry.also,
             run: Box::new(entry.run),
         }

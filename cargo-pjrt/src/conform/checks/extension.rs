@@ -6,7 +6,7 @@ use super::devices::id_of;
 use super::entry::{Entry, check};
 use super::program_text::{compiled, sums, with_main};
 use crate::conform::harness::{
-    Check, Context, Expected, Finding, OFFSET_IGNORED, ONE_DEVICE, Source, Verdict, add_program,
+    Check, Context, Expected, Finding, OFFSET_IGNORED, ONE_DEVICE, Source, Users, Verdict, add_program,
     compile_and_keep_add, ensure, equal, f32_bytes, permutations, register_type, upload_four, upload_to,
 };
 use crate::requirements::Profile;
@@ -205,7 +205,7 @@ fn functions_of(extension: &'static str) -> Option<Check> {
         name: format!("extension/functions_of_{extension}"),
         rule: format!(
             "The extension {extension} reports a size that includes its first function, and contains no null pointer within this size: hosts do not check for null."
-        ),
+        ).into(),
         source: Source::Header {
             place: "PJRT_Extension_Base",
             text: "The framework can go through this chain to find an extension and identify it with the type; the struct of the type lists the functions.",
@@ -213,9 +213,9 @@ fn functions_of(extension: &'static str) -> Option<Check> {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: if USED_BY_JAX.contains(&extension) { vec![Profile::Jax] } else { Vec::new() },
+        users: Users::These(if USED_BY_JAX.contains(&extension) { &[Profile::Jax] } else { &[] }),
         needed_since: 0,
-        fault: format!("GetPjrtApi extension_null {name} {}", first.name),
+        fault: format!("GetPjrtApi extension_null {name} {}", first.name).into(),
         also: &[],
         run: Box::new(move |context| {
             let Some((size, null)) =
@@ -250,16 +250,16 @@ fn small_structs_of(extension: &'static str) -> Option<Check> {
         name: format!("extension/small_structs_of_{extension}"),
         rule: format!(
             "The functions of {extension} refuse a struct that ends before their inputs, and access nothing past its end."
-        ),
+        ).into(),
         source: Source::Advice {
             text: "The header permits plugins to use struct_size, and does not require it: no host passes such a small struct. An error reveals the caller's mistake.",
         },
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: Vec::new(),
+        users: Users::These(&[]),
         needed_since: 0,
-        fault: format!("{} when struct_size=16 skip", first.name),
+        fault: format!("{} when struct_size=16 skip", first.name).into(),
         also: &[],
         run: Box::new(move |context| {
             let mut offered = false;

@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use super::calls::{CALLS, Call, Objects};
-use crate::conform::harness::{Check, Context, Finding, Source, Verdict, ensure};
-use crate::requirements::Profile;
+use crate::conform::harness::{Check, Context, Finding, Source, Users, Verdict, ensure};
 use pjrt_sys::{PJRT_API_MINOR, SLOTS, STRUCTS};
 use pjrt_testing::host::{Code, Error, prefilled};
 
@@ -284,7 +283,7 @@ pub(super) fn by_function() -> Vec<Check> {
                 "The caller of {function} does not clear its outputs: {} {} written, even if the value is zero, false or null.",
                 names.join(", "),
                 if names.len() == 1 { "is" } else { "are" }
-            ),
+            ).into(),
             source: Source::Header {
                 place: function,
                 text: "The fields are marked `out`: the function writes them. No sentence asks callers to clear them first.",
@@ -292,12 +291,12 @@ pub(super) fn by_function() -> Vec<Check> {
             is_of_the_table: false,
             since: 0,
             needed_by: &[],
-            used_by: Profile::that_call(function),
+            users: Users::Callers(function),
             needed_since: 0,
             // Other checks cover the outputs in a struct that was cleared.
             fault: match names[0].contains('.') {
-                true => format!("{function} unwritten {first}"),
-                false => format!("{function} when {first}!=0 unwritten {first}"),
+                true => format!("{function} unwritten {first}").into(),
+                false => format!("{function} when {first}!=0 unwritten {first}").into(),
             },
             also: if function == "PJRT_Buffer_GetMemoryLayout" { &["buffer/memory_layout"] } else { &[] },
             run: Box::new(move |context| written(context, function, call, outputs, smallest)),

@@ -5,8 +5,7 @@ use super::program_text::{launch, with_main};
 use super::samples::{Shaped, for_each_sample};
 use super::shapes::{PROPERTIES, TYPES, is_good, of_name};
 use super::ways::about;
-use crate::conform::harness::{Check, Context, Finding, Source, Verdict, ensure, equal};
-use crate::requirements::Profile;
+use crate::conform::harness::{Check, Context, Finding, Source, Users, Verdict, ensure, equal};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, Device, ElementType, Layout, LoadedExecutable, Program,
@@ -93,10 +92,11 @@ pub(super) fn by_reader() -> Vec<Check> {
         rule: format!(
             "{} returns the elements of arrays of every element type and rank, on each device: here {}.",
             reader.function, reader.what
-        ),
+        )
+        .into(),
         source: Source::Header { place: reader.function, text: TYPES },
-        fault: reader.fault.to_owned(),
-        used_by: Profile::that_call(reader.function),
+        fault: reader.fault.into(),
+        users: Users::Callers(reader.function),
         run: Box::new(move |context| reads(context, reader)),
         ..of_name(&format!("shapes/{}", reader.name))
     };
@@ -141,10 +141,10 @@ fn of_programs() -> Check {
     Check {
         rule: "A program returns its arguments unchanged for every element type and rank, on each device, each time that it \
                runs; its outputs have their type and dimensions, and the program reports them."
-            .to_owned(),
+            .into(),
         source: Source::Header { place: "PJRT_LoadedExecutable_Execute", text: TYPES },
-        fault: "PJRT_LoadedExecutable_Execute when options>launch_id=601 of_type 5 of_rank 0 zeroed_output 1".to_owned(),
-        used_by: Profile::that_call("PJRT_LoadedExecutable_Execute"),
+        fault: "PJRT_LoadedExecutable_Execute when options>launch_id=601 of_type 5 of_rank 0 zeroed_output 1".into(),
+        users: Users::Callers("PJRT_LoadedExecutable_Execute"),
         run: Box::new(programs),
         ..of_name("shapes/outputs")
     }

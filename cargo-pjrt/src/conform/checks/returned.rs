@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use super::program_text::{compiled, sums};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Check, Context, Finding, Source, Verdict, compile_add, ensure, risky, upload_four,
+    Check, Context, Finding, Source, Users, Verdict, compile_add, ensure, risky, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -189,22 +189,24 @@ const FUNCTIONS: &[Function] = &[
 
 /// Returns one check for each function.
 pub(super) fn by_function() -> Vec<Check> {
-    let check = |function: &'static Function| Check {
+    let check = |function: &'static Function| {
+        Check {
         name: format!("ownership/{}", function.name),
         rule: format!(
             "The memory that {} returns does not change when the function is called again for the same object, or for \
              another one of its kind.",
             function.name
-        ),
+        ).into(),
         source: Source::Header { place: function.name, text: function.text },
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: Profile::that_call(function.name),
+        users: Users::Callers(function.name),
         needed_since: 0,
-        fault: format!("{} moving {}", function.name, function.fields),
+        fault: format!("{} moving {}", function.name, function.fields).into(),
         also: ALSO.iter().find(|(name, _)| *name == function.name).map_or(&[], |(_, also)| also),
         run: Box::new(|context| (function.run)(context, How::Again)),
+    }
     };
     FUNCTIONS.iter().map(check).chain([of_threads()]).collect()
 }
@@ -222,7 +224,7 @@ enum How {
 fn of_threads() -> Check {
     Check {
         name: "threads/returned_memory".to_owned(),
-        rule: "Several threads can ask for each text and list that the plugin owns at the same time, and each gets the right one, which stays.".to_owned(),
+        rule: "Several threads can ask for each text and list that the plugin owns at the same time, and each gets the right one, which stays.".into(),
         source: Source::Host {
             place: "JAX, jaxlib/py_client.cc and jaxlib/pjit.cc",
             text: "Releases Python's lock during calls of the plugin, so that threads of one process call each function at the same time.",
@@ -230,9 +232,9 @@ fn of_threads() -> Check {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: Profile::ALL.to_vec(),
+        users: Users::These(&Profile::ALL),
         needed_since: 0,
-        fault: "PJRT_Memory_ToString at_once set to_string_size=1".to_owned(),
+        fault: "PJRT_Memory_ToString at_once set to_string_size=1".into(),
         also: &[],
         run: Box::new(of_all_at_once),
     }

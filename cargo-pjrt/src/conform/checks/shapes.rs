@@ -2,8 +2,7 @@
 
 use super::devices::id_of;
 use super::samples::{Shaped, for_each_sample};
-use crate::conform::harness::{Check, Context, Finding, READBACK_SIZE, Source, Verdict, equal};
-use crate::requirements::Profile;
+use crate::conform::harness::{Check, Context, Finding, READBACK_SIZE, Source, Users, Verdict, equal};
 use pjrt_testing::host::{Buffer, Code, CopyLayout, Device, Error};
 
 /// Returns a property as text, and the text that is expected. Returns `None` if the plugin does not have it.
@@ -142,10 +141,11 @@ pub(super) fn by_property() -> Vec<Check> {
         rule: format!(
             "{} is right for arrays of every element type and rank, on each device.",
             property.function
-        ),
+        )
+        .into(),
         source: Source::Header { place: property.function, text: property.text },
-        fault: property.fault.to_owned(),
-        used_by: Profile::that_call(property.function),
+        fault: property.fault.into(),
+        users: Users::Callers(property.function),
         run: Box::new(move |context| has_property(context, property)),
         ..of_name(&format!("shapes/{}", property.name))
     };
@@ -156,14 +156,14 @@ pub(super) fn by_property() -> Vec<Check> {
 pub(super) fn of_name(name: &str) -> Check {
     Check {
         name: name.to_owned(),
-        rule: String::new(),
+        rule: "".into(),
         source: Source::Advice { text: "" },
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: Vec::new(),
+        users: Users::These(&[]),
         needed_since: 0,
-        fault: String::new(),
+        fault: "".into(),
         also: &[],
         run: Box::new(|_| Ok(())),
     }

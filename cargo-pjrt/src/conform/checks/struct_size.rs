@@ -1,7 +1,7 @@
 //! Checks that no function accesses memory past its caller's struct.
 
 use super::calls::{CALLS, Call, Objects};
-use crate::conform::harness::{Check, Context, Finding, Source, Verdict, ensure, guarded};
+use crate::conform::harness::{Check, Context, Finding, Source, Users, Verdict, ensure, guarded};
 use crate::requirements::Profile;
 use pjrt_sys::SLOTS;
 use pjrt_testing::host::{Code, Fence, fenced};
@@ -29,7 +29,7 @@ fn of_function(function: &'static str, call: Call) -> Check {
         name: format!("struct_size/{function}"),
         rule: format!(
             "{function} accesses nothing past the struct_size of its caller, even if that is larger than it expects{extension}."
-        ),
+        ).into(),
         source: Source::Header {
             place: "PJRT_API_MINOR",
             text: "Implementations can use the `struct_size` fields to detect how many struct fields the caller is aware of.",
@@ -37,9 +37,9 @@ fn of_function(function: &'static str, call: Call) -> Check {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: Profile::that_call(function),
+        users: Users::Callers(function),
         needed_since: 0,
-        fault: format!("{function} write_past"),
+        fault: format!("{function} write_past").into(),
         also: &[],
         run: Box::new(move |context| {
             let newest =
@@ -59,9 +59,9 @@ const HOSTS: &[(&str, usize, &[Profile])] = &[
 ];
 
 /// Returns the hosts that pass a struct of this size to the function.
-fn hosts_with(function: &str, size: usize) -> Vec<Profile> {
+fn hosts_with(function: &str, size: usize) -> &'static [Profile] {
     let row = HOSTS.iter().find(|(of, bytes, _)| (*of, *bytes) == (function, size));
-    row.map_or_else(Vec::new, |(.., hosts)| hosts.to_vec())
+    row.map_or(&[], |(.., hosts)| hosts)
 }
 
 fn of_older_hosts(function: &'static str, call: Call, size: usize) -> Check {
@@ -69,7 +69,7 @@ fn of_older_hosts(function: &'static str, call: Call, size: usize) -> Check {
         name: format!("struct_size/{function}_of_{size}_bytes"),
         rule: format!(
             "{function} accepts the struct of older hosts, which has {size} bytes, and accesses nothing past its end."
-        ),
+        ).into(),
         source: Source::Header {
             place: "PJRT_API_MINOR",
             text: "Implementations can use the `struct_size` fields to detect how many struct fields the caller is aware of.",
@@ -77,9 +77,9 @@ fn of_older_hosts(function: &'static str, call: Call, size: usize) -> Check {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: hosts_with(function, size),
+        users: Users::These(hosts_with(function, size)),
         needed_since: 0,
-        fault: format!("{function} when struct_size={size} fail INVALID_ARGUMENT"),
+        fault: format!("{function} when struct_size={size} fail INVALID_ARGUMENT").into(),
         also: &[],
         run: Box::new(move |context| {
             let is_passed = !hosts_with(function, size).is_empty();

@@ -3,8 +3,8 @@
 use super::entry::{ALL, Entry, NONE, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Check, Context, Expected, Finding, NEVER_COMPLETE, STRIDES_IGNORED, Source, Verdict, described, ensure,
-    equal, f32_bytes, hangs, is_in_memory, is_on_device, narrowest, patience, refused_with,
+    Check, Context, Expected, Finding, NEVER_COMPLETE, STRIDES_IGNORED, Source, Users, Verdict, described,
+    ensure, equal, f32_bytes, hangs, is_in_memory, is_on_device, narrowest, patience, refused_with,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics, Uploaded};
@@ -294,7 +294,7 @@ pub(super) fn by_type() -> Vec<Check> {
             name: format!("upload/type_{element_type}"),
             rule: format!(
                 "Arrays of {element_type} read back unchanged; on the host, elements of less than a byte occupy one byte each."
-            ),
+            ).into(),
             source: Source::Header {
                 place: "PJRT_Buffer_Type",
                 text: "The enum lists the element types of arrays, which PJRT_Client_BufferFromHostBuffer copies to a device and PJRT_Buffer_ToHostBuffer copies back.",
@@ -302,9 +302,9 @@ pub(super) fn by_type() -> Vec<Check> {
             is_of_the_table: false,
             since: element_type.since(),
             needed_by: if OF_JAX.contains(&number) { &[Profile::Jax] } else { &[] },
-            used_by: Profile::that_call("PJRT_Client_BufferFromHostBuffer"),
+            users: Users::Callers("PJRT_Client_BufferFromHostBuffer"),
             needed_since: 0,
-            fault: format!("PJRT_Client_BufferFromHostBuffer when type_={number} dims.0=7 give data=zeros"),
+            fault: format!("PJRT_Client_BufferFromHostBuffer when type_={number} dims.0=7 give data=zeros").into(),
             also: &["view/writes_are_seen_*"],
             run: Box::new(move |context| round_trip(context, element_type)),
         }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::devices::id_of;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Check, Context, Creation, Finding, ONE_DEVICE, Source, Verdict, add_program, briefly, compile_add,
+    Check, Context, Creation, Finding, ONE_DEVICE, Source, Users, Verdict, add_program, briefly, compile_add,
     matches, performing, upload_four,
 };
 use crate::requirements::Profile;
@@ -273,16 +273,16 @@ const VARIATIONS: &[Variation] = &[
 
 /// Returns one check for each area and each variation.
 pub(super) fn by_area() -> Vec<Check> {
-    let of_area = |variation: &'static Variation, area: &'static str, fault: &str| Check {
+    let of_area = |variation: &'static Variation, area: &'static str, fault: &'static str| Check {
         name: format!("{}/{area}", variation.name),
-        rule: variation.rule.replace("{}", area),
+        rule: variation.rule.replace("{}", area).into(),
         source: variation.source,
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: Profile::ALL.to_vec(),
+        users: Users::These(&Profile::ALL),
         needed_since: 0,
-        fault: fault.to_owned(),
+        fault: fault.into(),
         also: &[],
         run: Box::new(move |context| (variation.run)(context, area)),
     };

@@ -5,8 +5,8 @@ use super::entry::{Entry, check};
 use super::program_text::{compiled, with_main};
 use super::upload::{pattern, same_elements};
 use crate::conform::harness::{
-    Check, Context, Finding, Source, Verdict, add_program, ensure, equal, f32_bytes, numbers, patience,
-    refused,
+    Check, Context, Finding, Source, Users, Verdict, add_program, ensure, equal, f32_bytes, numbers,
+    patience, refused,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -93,7 +93,7 @@ pub(super) fn by_type() -> Vec<Check> {
             name: format!("view/writes_are_seen_{element_type}"),
             rule: format!(
                 "Values that the host writes to the memory of a view of {element_type} are read back, and are seen by programs."
-            ),
+            ).into(),
             source: Source::Header {
                 place: "PJRT_Client_CreateViewOfDeviceBuffer",
                 text: "Creates a buffer that is a non-owned view of the memory at device_buffer_ptr.",
@@ -101,11 +101,11 @@ pub(super) fn by_type() -> Vec<Check> {
             is_of_the_table: false,
             since: element_type.since().max(33),
             needed_by: &[],
-            used_by: vec![Profile::Gomlx],
+            users: Users::These(&[Profile::Gomlx]),
             needed_since: 0,
             fault: format!(
                 "PJRT_Client_CreateViewOfDeviceBuffer when element_type={number} dims.0=7 copy_memory"
-            ),
+            ).into(),
             also: &[],
             run: Box::new(move |context| writes_are_seen(context, element_type)),
         }

@@ -3,9 +3,8 @@
 use super::samples::{Shaped, for_each_sample};
 use super::shapes::{PROPERTIES, TYPES, is_good, of_name};
 use crate::conform::harness::{
-    Check, Context, Finding, ONE_DEVICE, Source, Verdict, described, equal, patience,
+    Check, Context, Finding, ONE_DEVICE, Source, Users, Verdict, described, equal, patience,
 };
-use crate::requirements::Profile;
 use pjrt_testing::host::{
     Buffer, Client, Code, Device, ElementType, Error, HostArray, Layout, Memory, Semantics, ViewMemory,
 };
@@ -308,18 +307,20 @@ const WAYS: &[Way] = &[
 
 /// Returns a check for each way.
 pub(super) fn by_way() -> Vec<Check> {
-    let check = |way: &'static Way| Check {
+    let check = |way: &'static Way| {
+        Check {
         rule: format!(
             "The arrays that {} creates have their type, dimensions, size and elements, for every element type and rank, on \
              each device: here {}.",
             way.function, way.what
-        ),
+        ).into(),
         source: Source::Header { place: way.function, text: TYPES },
-        fault: way.fault.to_owned(),
+        fault: way.fault.into(),
         also: way.also,
-        used_by: Profile::that_call(way.function),
+        users: Users::Callers(way.function),
         run: Box::new(move |context| is_whole(context, way)),
         ..of_name(&format!("shapes/{}", way.name))
+    }
     };
     WAYS.iter().map(check).collect()
 }

@@ -1,5 +1,7 @@
 //! A check: a rule, and the code that checks it.
 
+use std::borrow::Cow;
+
 use super::context::Context;
 use super::source::Source;
 use super::verdict::Verdict;
@@ -10,7 +12,7 @@ pub struct Check {
     /// The name, `area/rule`.
     pub name: String,
     /// The rule, as a sentence that tells an author what the plugin must do.
-    pub rule: String,
+    pub rule: Cow<'static, str>,
     /// The reason for the rule. If it is only advice, the check fails no run.
     pub source: Source,
     /// `true` if the check only examines the table, and calls no function.
@@ -20,19 +22,44 @@ pub struct Check {
     /// The hosts that require the rule, and do not tolerate a plugin that lacks the feature.
     pub needed_by: &'static [Profile],
     /// The hosts that use the feature if the plugin has it, and then require the rule.
-    pub used_by: Vec<Profile>,
+    pub(crate) users: Users,
     /// The minor version of the C API from which these hosts require the rule. They accept older plugins
     /// without it, or the kit can only check newer ones.
     pub needed_since: i32,
     /// A fault that breaks the rule, for the fault plugin.
-    pub fault: String,
+    pub fault: Cow<'static, str>,
     /// Other checks that this fault makes fail, because they depend on the behavior that it breaks. A name
     /// that ends with `*` matches all names with this prefix.
     pub also: &'static [&'static str],
     pub(crate) run: Box<dyn Fn(&Context) -> Verdict + Send + Sync>,
 }
 
+/// The hosts that use the feature of a rule if the plugin has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Users {
+    /// These hosts.
+    These(&'static [Profile]),
+    /// The hosts that call this function of the table.
+    Callers(&'static str),
+    /// The hosts that the source of the rule is about, and these.
+    OfSource(&'static [Profile]),
+}
+
 impl Check {
+    /// Returns the hosts that use the feature if the plugin has it, and then require the rule.
+    #[must_use]
+    pub fn used_by(&self) -> Vec<Profile> {
+        match self.users {
+            Users::These(hosts) => hosts.to_vec(),
+            Users::Callers(function) => Profile::that_call(function),
+            Users::OfSource(others) => {
+                let of_source = self.source.hosts();
+                let uses = |host: &Profile| others.contains(host) || of_source.contains(host);
+                Profile::ALL.into_iter().filter(uses).collect()
+            }
+        }
+    }
+
     /// Returns `true` if a plugin that breaks this rule necessarily fails the check with this name too.
     #[must_use]
     pub fn breaks(&self, name: &str) -> bool {
@@ -52,8 +79,9 @@ impl Check {
 
     /// Returns the hosts that a plugin of this minor version fails if it breaks the rule.
     pub(crate) fn hosts(&self, minor: i32) -> impl Iterator<Item = Profile> {
+        let users = self.used_by();
         Profile::ALL.into_iter().filter(move |host| {
-            minor >= self.needed_since && (self.needed_by.contains(host) || self.used_by.contains(host))
+            minor >= self.needed_since && (self.needed_by.contains(host) || users.contains(host))
         })
     }
 }

@@ -30,6 +30,7 @@ pub(crate) use causes::{
     RIGHT_ON_ANOTHER, SAME_ARRAY_TWICE, SAME_ID, STALE, WRONG_DEFAULT,
 };
 pub use check::Check;
+pub(crate) use check::Users;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
 pub(crate) use comparison::{
     DIFFER, Expected, LAYOUT_IGNORED, OFFSET_IGNORED, ORDER_IGNORED, PLANAR, STRIDES_IGNORED, TOO_EARLY,

@@ -17,7 +17,7 @@ mod transfers;
 mod values;
 mod world;
 
-use crate::conform::harness::{Check, Context, Finding, ONE_DEVICE, Source, Verdict};
+use crate::conform::harness::{Check, Context, Finding, ONE_DEVICE, Source, Users, Verdict};
 use crate::requirements::Profile;
 use world::World;
 
@@ -146,14 +146,14 @@ fn transfers(context: &Context, world: &World<'_>) -> Verdict {
 pub(super) fn by_theme() -> Vec<Check> {
     let check = |theme: &'static Listed| Check {
         name: format!("random/{}", theme.name),
-        rule: theme.rule.to_owned(),
+        rule: theme.rule.into(),
         source: Source::Header { place: theme.source.0, text: theme.source.1 },
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: Profile::ALL.to_vec(),
+        users: Users::These(&Profile::ALL),
         needed_since: 0,
-        fault: theme.fault.to_owned(),
+        fault: theme.fault.into(),
         also: theme.also,
         run: Box::new(theme.run),
     };
