@@ -5,7 +5,7 @@ use std::thread;
 
 use iree_runtime::{Code, Driver};
 use pjrt_plugin::{
-    ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, Execution,
+    ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, Event, Execution,
     HostBuffer, OptionSpec, Pending, PjrtClient, PjrtDevice, Placement, PluginAttributes, ProgramFormat,
     Result, pjrt_plugin,
 };
@@ -87,14 +87,17 @@ impl PjrtClient for Iree {
         };
         let parts: Vec<Part> = execution.devices().iter().map(part).collect::<Result<_>>()?;
         let executable = Arc::clone(&loaded.executable);
-        // A thread of the device starts calls that block, and those of executions whose inputs get memory on other threads.
-        let blocks = self.settings.target.can_block || parts.iter().any(|part| part.program.is_waiting());
-        let host = thread::current().id();
+        let (target, host) = (self.settings.target, thread::current().id());
         // The calls need the memory of the inputs, but not their data: the fences of the inputs ensure the order.
         execution.when_allocated(move |ready| {
+            // A thread of the device starts calls that wait, and those of executions whose inputs get memory on other threads.
+            let waits = match target.runs_program {
+                true => !ready.ready_events().iter().flatten().all(Event::is_ready),
+                false => target.can_block || parts.iter().any(|part| part.program.is_waiting()),
+            };
             let threads = Arc::clone(&parts[0].threads);
             let start = move || launch(&executable, &parts, ready);
-            if blocks || thread::current().id() != host { threads.launch(start) } else { start() }
+            if waits || thread::current().id() != host { threads.launch(start) } else { start() }
         });
         Ok(())
     }

@@ -1,14 +1,15 @@
 //! Devices as hosts see them, and their threads.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use iree_runtime::{Array, Code, Driver, ElementType, Fence};
 use pjrt_plugin::queue::Queue;
 use pjrt_plugin::{DeviceDescription, DeviceId, Error, Event, Memory, MemoryStats, PjrtDevice, Result};
 
-use crate::convert;
 use crate::memory::Account;
 use crate::options::Settings;
+use crate::{convert, timeline};
 
 /// A device of IREE.
 pub struct Device {
@@ -27,8 +28,8 @@ pub(crate) struct Threads {
     /// Starts calls that block, in the order of the launches. A program whose control flow depends on data starts its last
     /// operations when the device has computed these data.
     launches: Queue<()>,
-    /// Waits for calls, in the order in which they were started, and for transfers.
-    waits: Queue<()>,
+    /// Runs transfers that block.
+    transfers: Queue<()>,
 }
 
 /// The state of a device, which is lost for good after some errors.
@@ -69,19 +70,19 @@ impl Threads {
         });
     }
 
-    /// Returns an event that completes when a call is done.
-    pub(crate) fn completion(&self, done: Fence, then: impl FnOnce() + Send + 'static) -> Event {
-        let health = Arc::clone(&self.health);
-        self.waits.submit(move |()| {
-            let outcome = done.wait();
-            then();
-            outcome.map_err(|error| health.failed(error))
-        })
+    /// Returns an event that completes when a call of a program is done, on the thread of IREE that notices it.
+    pub(crate) fn completion(&self, done: &Fence, program: String, start: Instant) -> Event {
+        let (health, (source, event)) = (Arc::clone(&self.health), Event::pending());
+        let registered = done.on_reached(&self.iree, move |outcome| {
+            timeline::record(&health.name, program, start);
+            source.complete(outcome.map_err(|error| health.failed(error)));
+        });
+        registered.map_or_else(|error| Event::failed(convert::error(error)), |()| event)
     }
 
     /// Runs a transfer, which blocks a thread.
     pub(crate) fn transfer(&self, run: impl FnOnce() + Send + 'static) {
-        let _done = self.waits.submit(move |()| {
+        let _done = self.transfers.submit(move |()| {
             run();
             Ok(())
         });
@@ -120,7 +121,7 @@ impl Device {
             memory: Account::new(name.clone(), settings.memory_limit, is_host_memory),
             health: Arc::new(Health { name: name.clone(), lost: OnceLock::new() }),
             launches: Queue::start(format!("iree-{id}-launch"), ())?,
-            waits: Queue::start(format!("iree-{id}-wait"), ())?,
+            transfers: Queue::start(format!("iree-{id}-transfer"), ())?,
         };
         let debug = if model.is_empty() { format!("IREE {name}") } else { format!("IREE {name} ({model})") };
         Ok(Self {

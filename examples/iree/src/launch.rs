@@ -11,7 +11,6 @@ use crate::buffer::Buffer;
 use crate::device::Threads;
 use crate::executable::Executable;
 use crate::memory::Reserved;
-use crate::timeline;
 
 /// The part of a launch on one device.
 pub(crate) struct Part {
@@ -25,11 +24,7 @@ pub(crate) fn launch(executable: &Executable, parts: &[Part], ready: ReadyExecut
     let start = Instant::now();
     ready.enqueue(
         |device, inputs| prepare(executable, &parts[device], inputs),
-        |device, done, _| {
-            let (threads, name) = (&parts[device].threads, executable.name().to_owned());
-            let engine = threads.health.name.clone();
-            threads.completion(done, move || timeline::record(&engine, name, start))
-        },
+        |device, done, _| parts[device].threads.completion(&done, executable.name().to_owned(), start),
     );
 }
 

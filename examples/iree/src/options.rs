@@ -12,11 +12,7 @@ pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
         "the driver, local-task, local-sync, vulkan or cuda, with the ordinals of its devices, as in vulkan:0,1; without \
          ordinals, all devices",
     ),
-    OptionSpec::string(
-        "compiler",
-        "",
-        "the path of libIREECompiler.so; if it is empty, the library is searched",
-    ),
+    OptionSpec::string("compiler", "", "the path of libIREECompiler.so; if it is empty, it is searched"),
     COMPILER_FLAGS,
     OptionSpec::integer(
         "memory_limit",

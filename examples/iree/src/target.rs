@@ -9,8 +9,10 @@ pub(crate) struct Target {
     /// The name of the driver, which is the kind of its devices.
     pub(crate) driver: &'static str,
     pub(crate) flags: &'static [&'static str],
-    /// `true` if the function that starts a call may block: `local-sync` runs the program in it, and drivers of GPUs may wait.
+    /// `true` if the function that starts a call may wait for the device.
     pub(crate) can_block: bool,
+    /// `true` if that function runs the program. It waits for the arguments before.
+    pub(crate) runs_program: bool,
 }
 
 const PROCESSOR: &[&str] = &[
@@ -18,13 +20,15 @@ const PROCESSOR: &[&str] = &[
     "--iree-hal-local-target-device-backends=llvm-cpu",
     "--iree-llvmcpu-target-cpu=host",
 ];
+const VULKAN: &[&str] = &["--iree-hal-target-device=vulkan"];
+const CUDA: &[&str] = &["--iree-hal-target-device=cuda"];
 
 /// All kinds.
 const TARGETS: &[Target] = &[
-    Target { driver: "local-task", flags: PROCESSOR, can_block: false },
-    Target { driver: "local-sync", flags: PROCESSOR, can_block: true },
-    Target { driver: "vulkan", flags: &["--iree-hal-target-device=vulkan"], can_block: true },
-    Target { driver: "cuda", flags: &["--iree-hal-target-device=cuda"], can_block: true },
+    Target { driver: "local-task", flags: PROCESSOR, can_block: false, runs_program: false },
+    Target { driver: "local-sync", flags: PROCESSOR, can_block: false, runs_program: true },
+    Target { driver: "vulkan", flags: VULKAN, can_block: true, runs_program: false },
+    Target { driver: "cuda", flags: CUDA, can_block: true, runs_program: false },
 ];
 
 impl Target {

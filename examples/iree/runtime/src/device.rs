@@ -1,7 +1,9 @@
 //! Devices.
 
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
+use std::thread;
 
 use eerie_sys::runtime as sys;
 
@@ -62,6 +64,14 @@ impl Device {
 
     pub(crate) fn as_ptr(&self) -> *mut sys::iree_hal_device_t {
         self.0.device.as_ptr()
+    }
+
+    /// Drops the reference. If it is the last one, the device ends on another thread: one of the device's own threads, which may
+    /// be the current one, cannot wait for its own end.
+    pub(crate) fn drop_on_a_thread_of_its_own(self) {
+        let Some(last) = Arc::into_inner(self.0).map(ManuallyDrop::new) else { return };
+        // A device that cannot be ended, because the system has no more threads, stays.
+        let _ = thread::Builder::new().spawn(move || drop(ManuallyDrop::into_inner(last)));
     }
 
     /// Returns the module with which programs call the device.

@@ -1,5 +1,7 @@
 //! Points in time for which hosts and devices wait.
 
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
 use eerie_sys::runtime as sys;
@@ -90,6 +92,17 @@ impl Fence {
         waited.or_else(|error| self.is_reached().and(Err(error)))
     }
 
+    /// Calls a function when the fence is reached, or with the error of the work that should signal it: now if that has happened,
+    /// and otherwise on the thread that signals the fence, without a switch to another thread. The function must not block. The
+    /// device outlives the call.
+    ///
+    /// # Errors
+    ///
+    /// Returns RESOURCE_EXHAUSTED if there is no memory for the registration. The function is dropped then.
+    pub fn on_reached(&self, device: &Device, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
+        Waiting { fence: self.clone(), device: device.clone(), reached: 0, then }.register()
+    }
+
     /// Marks the fence as reached.
     ///
     /// # Errors
@@ -99,4 +112,63 @@ impl Fence {
         // SAFETY: The fence is alive.
         unsafe { check(sys::iree_hal_fence_signal(self.0.as_ptr())) }
     }
+}
+
+/// A function that waits for the semaphores of a fence, one after another.
+struct Waiting<F> {
+    fence: Fence,
+    device: Device,
+    /// The number of semaphores that have been waited for.
+    reached: usize,
+    then: F,
+}
+
+impl<F: FnOnce(Result<()>) + Send + 'static> Waiting<F> {
+    /// Registers the function with the next semaphore, or calls it if there is none.
+    fn register(self) -> Result<()> {
+        // SAFETY: The fence is alive, and its list stays as it is as long as the fence.
+        let next = unsafe {
+            let list = sys::iree_hal_fence_semaphore_list(self.fence.as_ptr());
+            (self.reached < list.count)
+                .then(|| (*list.semaphores.add(self.reached), *list.payload_values.add(self.reached)))
+        };
+        let Some((semaphore, value)) = next else {
+            (self.then)(Ok(()));
+            return Ok(());
+        };
+        let waiting = Box::into_raw(Box::new(self));
+        // SAFETY: Every semaphore begins with the asynchronous one that it extends, and is alive as long as the fence, which the box
+        // owns. The callback is called once, with the box, unless the registration fails.
+        unsafe {
+            let registered = sys::iree_async_semaphore_resolve(
+                semaphore.cast(),
+                value,
+                FOREVER,
+                Some(resolved::<F>),
+                waiting.cast(),
+            );
+            check(registered).inspect_err(|_| drop(Box::from_raw(waiting)))
+        }
+    }
+}
+
+/// Continues a [`Waiting`] after one of its semaphores.
+///
+/// # Safety
+///
+/// `waiting` must be a box that its `register` has given away, and the callee owns the status.
+unsafe extern "C" fn resolved<F: FnOnce(Result<()>) + Send + 'static>(
+    waiting: *mut c_void,
+    status: sys::iree_status_t,
+) {
+    // SAFETY: This function's contract.
+    let (mut waiting, outcome) = unsafe { (*Box::from_raw(waiting.cast::<Waiting<F>>()), check(status)) };
+    let device = waiting.device.clone();
+    waiting.reached += 1;
+    // A panic must not enter IREE. It drops the function, whose owner notices that.
+    let _ = catch_unwind(AssertUnwindSafe(|| match outcome {
+        Ok(()) => drop(waiting.register()),
+        Err(error) => (waiting.then)(Err(error)),
+    }));
+    device.drop_on_a_thread_of_its_own();
 }

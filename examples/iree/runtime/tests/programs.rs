@@ -3,10 +3,11 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use iree_runtime::{Array, Code, Compiler, Device, Driver, ElementType, Program, Severity};
+use iree_runtime::{Array, Code, Compiler, Device, Driver, ElementType, Error, Fence, Program, Severity};
 
 const DRIVERS: [&str; 2] = ["local-task", "local-sync"];
 
@@ -89,17 +90,62 @@ fn calls_from_several_threads_use_results_that_are_not_written_yet() {
     call_from_several_threads(&device, &compile(SUM), 50);
 }
 
-/// The test needs a driver such as Mesa's lavapipe.
+/// Returns the Vulkan device, which needs a driver such as Mesa's lavapipe, and the code of a program for it.
 #[cfg(feature = "vulkan")]
-#[test]
-fn calls_from_several_threads_on_vulkan_use_results_that_are_not_written_yet() {
+fn on_vulkan(text: &str) -> Option<(Device, Vec<u8>)> {
     let Ok(device) = Driver::open("vulkan").and_then(|driver| driver.device(0)) else {
-        return eprintln!("skipped: there is no Vulkan device");
+        eprintln!("skipped: there is no Vulkan device");
+        return None;
     };
     let flags = ["--iree-hal-target-device=vulkan"].into_iter().chain(Program::COMPILER_FLAGS);
     let flags: Vec<String> = flags.map(str::to_owned).collect();
-    let code = compiler().compile(&flags, "test", SUM.as_bytes()).unwrap();
-    call_from_several_threads(&device, &code, 50);
+    Some((device, compiler().compile(&flags, "test", text.as_bytes()).unwrap()))
+}
+
+#[cfg(feature = "vulkan")]
+#[test]
+fn calls_from_several_threads_on_vulkan_use_results_that_are_not_written_yet() {
+    if let Some((device, code)) = on_vulkan(SUM) {
+        call_from_several_threads(&device, &code, 50);
+    }
+}
+
+/// Registers a function with the fence of a call, and drops everything else before the call has ended. The function drops the device.
+/// Returns the outcome, and whether another thread called the function.
+fn drop_when_reached(device: Device, code: &[u8]) -> Vec<(Result<(), Error>, bool)> {
+    let (sender, reached) = channel();
+    let program = Program::load(&device, code).unwrap();
+    let x = Array::upload(&device, ElementType::F32, &[1024, 1024], &vec![0; 4 << 20]).unwrap();
+    let call = program.call(&[&x]).unwrap();
+    let (results, kept, here) = (call.results, device.clone(), thread::current().id());
+    let both = Fence::join(&[&call.done, &Fence::join(&[]).unwrap()]).unwrap();
+    let note = move |outcome| {
+        drop((program, results, kept, x));
+        sender.send((outcome, thread::current().id() != here)).unwrap();
+    };
+    both.on_reached(&device, note).unwrap();
+    drop((device, both, call.done));
+    reached.iter().collect()
+}
+
+/// The call takes so long that the function is registered before its end.
+const PRODUCT: &str = "func.func @main(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+    %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] :
+        (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+    return %0 : tensor<1024x1024xf32>
+}";
+
+#[test]
+fn a_function_is_called_once_when_a_fence_is_reached_and_may_drop_the_device() {
+    let code = compile(PRODUCT);
+    for (driver, on_another_thread) in DRIVERS.into_iter().zip([true, false]) {
+        let device = Driver::open(driver).unwrap().device(0).unwrap();
+        assert_eq!(drop_when_reached(device, &code), [(Ok(()), on_another_thread)], "{driver}");
+    }
+    #[cfg(feature = "vulkan")]
+    if let Some((device, code)) = on_vulkan(PRODUCT) {
+        assert_eq!(drop_when_reached(device, &code), [(Ok(()), true)], "vulkan");
+    }
 }
 
 #[repr(align(64))]
