@@ -15,6 +15,36 @@ use std::ops::Range;
 /// mapping of its own, of which Linux allows 65,530 by default.
 pub const MAX_CODE_BYTES: usize = 128 << 20;
 
+/// Returns the machine code of a function as text in Intel's syntax, with the function's instructions beside it.
+///
+/// ```
+/// use refcpu_codegen::*;
+/// let mut f = Function::new();
+/// let (array, x) = (f.array(4), f.reg(Type::one(Scalar::F32)));
+/// let start = f.block();
+/// f.select(start);
+/// f.push(Inst::Load { dst: x, at: Access::fixed(array, 0) });
+/// f.push(Inst::Binary { op: BinaryOp::Add, dst: x, a: x, b: x });
+/// f.push(Inst::Store { src: x, at: Access::fixed(array, 0) });
+/// f.end(End::Return(0));
+/// if let Ok(text) = disassemble(&f) {
+///     assert!(text.contains("vaddss") && text.contains("; Binary { op: Add"), "{text}");
+/// }
+/// ```
+///
+/// # Errors
+/// Returns an error if the function is invalid, or if the system is not supported.
+pub fn disassemble(f: &Function) -> Result<String, Error> {
+    let liveness = verify(f)?;
+    #[cfg(all(target_arch = "x86_64", unix))]
+    return x86::disassemble(f, &liveness);
+    #[cfg(not(all(target_arch = "x86_64", unix)))]
+    {
+        drop(liveness);
+        Err(Error::Unsupported)
+    }
+}
+
 /// A function as machine code.
 #[derive(Debug)]
 pub struct Compiled {

@@ -39,7 +39,7 @@ mod tests;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod x86;
 
-pub use compiled::{Compiled, MAX_CODE_BYTES};
+pub use compiled::{Compiled, MAX_CODE_BYTES, disassemble};
 pub use ir::{
     Access, Array, BinaryOp, Block, End, Error, Function, Index, Inst, InstructionSet, Reg, Relation, Scalar,
     Type, UnaryOp, interpret,

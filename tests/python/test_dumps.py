@@ -11,6 +11,7 @@ import plugins
 plugins.use("refcpu")
 
 import numpy as np  # noqa: E402
+import pytest  # noqa: E402
 
 from jax_plugins.refcpu import pytest_dumps  # noqa: E402
 
@@ -32,6 +33,20 @@ jax.jit(lambda x: x + 1)(np.ones(3, np.float32)).block_until_ready()
     assert any(name.endswith("program.mlir") for name in found)
     assert any(name.endswith(".plan") for name in found)
     assert not any(name.startswith(("arguments", "running", "error")) for name in found), found
+
+
+def test_machine_code_is_dumped_beside_the_functions_that_it_was_made_from(tmp_path):
+    if "avx2" not in pathlib.Path("/proc/cpuinfo").read_text():
+        pytest.skip("there is no machine code for this processor")
+    code = """
+import jax, numpy as np
+jax.jit(lambda x: (x * 3 + 1) / (x - 7))(np.ones(1 << 20, np.float32)).block_until_ready()
+"""
+    plugins.run_python(code, JAX_PLATFORMS="refcpu", REFCPU_DUMP=str(tmp_path))
+    chains = list((tmp_path / "machine-code").glob("*-chain_of_*.s"))
+    assert chains
+    divisions = [line for chain in chains for line in chain.read_text().splitlines() if "vdivps" in line]
+    assert divisions and all("; Binary { op: Div" in line for line in divisions), divisions
 
 
 def test_a_run_that_fails_leaves_its_arguments(tmp_path):

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::observe::fact::{Fact, Kind, Observation, Value};
+use super::observe::{COMPILATION, PROGRAM};
 use super::subject::Subject;
 use crate::session::replay::{self, difference, in_words};
 
@@ -40,6 +41,8 @@ pub struct Report {
     /// The number of subjects that only one plugin was observed in, because the process of the other one
     /// cannot create a client.
     pub not_compared: usize,
+    /// The number of programs that neither plugin compiles, so that nothing else is compared.
+    pub refused_by_both: usize,
 }
 
 /// A difference between the plugins.
@@ -122,6 +125,8 @@ impl Report {
                 Outcome::Different(a, b) => self.differences.push(at(&fact.what, a, b)),
             }
         }
+        let refuses = |side: &Observation| side.facts.iter().any(is_refused);
+        self.refused_by_both += usize::from(subject.area == PROGRAM && refuses(a) && refuses(b));
         let reached = |end: &Option<String>| end.clone().unwrap_or_else(|| "ok".to_owned());
         match (&a.end, &b.end) {
             (None, None) if self.differences.len() == before => {
@@ -137,6 +142,11 @@ impl Report {
         }
         Ok(())
     }
+}
+
+/// Returns `true` if the fact is that the plugin does not compile a program.
+fn is_refused(fact: &Fact) -> bool {
+    fact.what == COMPILATION && matches!(&fact.value, Value::Text(value) if value.starts_with("error "))
 }
 
 /// Returns the names of the facts that the other plugin does not have, as text, with the errors among them.
@@ -223,6 +233,19 @@ mod tests {
         assert_eq!((report.differences[0].a.as_str(), report.differences[0].b.as_str()), ("[2]", "[3]"));
         let report = compared(facts("[2]", "hello", "always"), facts("[2]", "hello", "never"));
         assert_eq!(report.differences[0].what, "ready at once");
+    }
+
+    #[test]
+    fn programs_that_neither_plugin_compiles_are_counted() {
+        let compiled = |value| Side {
+            observations: vec![seen(vec![fact(COMPILATION, Kind::Behavior, value)])],
+            ..Side::default()
+        };
+        let count = |a, b| {
+            diff(&[Subject::new(PROGRAM, "p.mlir")], compiled(a), compiled(b), 0.0).unwrap().refused_by_both
+        };
+        assert_eq!(count("error UNIMPLEMENTED", "error INTERNAL"), 1);
+        assert_eq!(count("ok", "error INTERNAL") + count("ok", "ok"), 0);
     }
 
     #[test]

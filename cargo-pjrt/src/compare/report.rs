@@ -39,6 +39,13 @@ impl Report {
                 self.not_compared
             );
         }
+        if self.refused_by_both > 0 {
+            let _ = writeln!(
+                text,
+                "{} programs not run, because neither plugin compiles them",
+                self.refused_by_both
+            );
+        }
         visible(&text).into_owned()
     }
 }

@@ -29,6 +29,7 @@ fn client(options: &ChildOptions) -> Result<Client, String> {
 }
 
 fn run(client: Client, options: &ChildOptions) -> Verdict {
+    send(&Message::At("compiling programs".to_owned()));
     match options.scenario.split_once('/').map_or(options.scenario.as_str(), |(part, _)| part) {
         "threads" => threads::run(&client, options),
         "memory" => memory::run(&client, options),

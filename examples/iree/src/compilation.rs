@@ -53,10 +53,8 @@ pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) ->
     let compiler = library::compiler(&settings.compiler)?;
     let compiled = with_progress(name, || compiler.compile(&flags, name, &program));
     let compiled = compiled.map_err(|error| convert(&error));
-    if !settings.dump.is_empty() {
-        dump(settings.dump.as_ref(), &module, &flags, compiled.as_deref())?;
-    }
-    compiled
+    let dumped = dump(&settings.dump, &module, &flags, compiled.as_deref());
+    compiled.and_then(|code| dumped.map(|()| code))
 }
 
 /// Runs the compiler, and reports a long compilation.
@@ -118,12 +116,17 @@ fn quoted(text: &str) -> Option<&str> {
     text.split('\'').skip(1).step_by(2).find(|name| name.contains('.') && !name.contains(' '))
 }
 
-/// Writes the files of a compilation.
-fn dump(folder: &Path, module: &Module, flags: &[String], code: Result<&[u8], &Error>) -> Result<()> {
+/// Writes the files of a compilation, if there is a folder for them.
+fn dump(folder: &str, module: &Module, flags: &[String], code: Result<&[u8], &Error>) -> Result<()> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("{number:04}-{}", module.name.as_deref().unwrap_or("main").replace('/', "_"));
-    let write = |extension: &str, bytes: &[u8]| fs::write(folder.join(format!("{name}.{extension}")), bytes);
+    if folder.is_empty() {
+        return Ok(());
+    }
+    let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let name = module.name.as_deref().unwrap_or("main").replace('/', "_");
+    let name = format!("{process}-{number:04}-{name}");
+    let path = Path::new(folder);
+    let write = |extension: &str, bytes: &[u8]| fs::write(path.join(format!("{name}.{extension}")), bytes);
     let write_all = || {
         fs::create_dir_all(folder)?;
         write("mlir", format!("{module:#}").as_bytes())?;
@@ -134,10 +137,7 @@ fn dump(folder: &Path, module: &Module, flags: &[String], code: Result<&[u8], &E
         }
     };
     write_all().map_err(|error| {
-        Error::invalid_argument(format!(
-            "cannot write the files of the option dump={}: {error}",
-            folder.display()
-        ))
+        Error::invalid_argument(format!("cannot write the files of the option dump={folder}: {error}"))
     })
 }
 

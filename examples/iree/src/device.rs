@@ -73,7 +73,7 @@ impl Threads {
     /// Returns an event that completes when a call of a program is done, on the thread of IREE that notices it.
     pub(crate) fn completion(&self, done: &Fence, program: String, start: Instant) -> Event {
         let (health, (source, event)) = (Arc::clone(&self.health), Event::pending());
-        let registered = done.on_reached(&self.iree, move |outcome| {
+        let registered = done.on_reached(move |outcome| {
             timeline::record(&health.name, program, start);
             source.complete(outcome.map_err(|error| health.failed(error)));
         });

@@ -62,7 +62,7 @@ fn check_version(revision: &str) -> Result<()> {
 /// Returns the path of the library: that of the environment variable, or that in the folder of Python's packages from which the
 /// process has loaded libraries, such as JAX's. Otherwise the system searches it by its name.
 fn search() -> PathBuf {
-    if let Some(path) = std::env::var_os(VARIABLE) {
+    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return PathBuf::from(path);
     }
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();

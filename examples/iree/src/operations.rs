@@ -40,10 +40,15 @@ const LIMITED: &[(OpCode, Condition)] = &[
     // The compiler crashes if it reads a bitcast of complex numbers, or if a constant of complex<f64> is a result.
     (OpCode::BitcastConvert, |body, op| !body.element_types(op).iter().any(|element| element.is_complex())),
     (OpCode::Constant, |body, op| !body.element_types(op).contains(&ElementType::ComplexF64)),
+    (OpCode::Atan2, has_no_f64),
     (OpCode::Cbrt, has_no_f64),
     (OpCode::Convert, is_not_to_unsigned),
+    (OpCode::Cosine, has_no_f64),
     (OpCode::DotGeneral, |_, op| matches!(&op.kind, Op::DotGeneral(dot) if dot.algorithm.is_none())),
+    // The power of a negative float is NaN, also if the exponent is a whole number.
+    (OpCode::Power, |body, op| !body.element_types(op).iter().any(|element| element.is_float())),
     (OpCode::Scatter, scatters_whole_slices),
+    (OpCode::Sine, has_no_f64),
     (OpCode::Sort, is_short),
     (OpCode::Tanh, has_no_f64),
 ];

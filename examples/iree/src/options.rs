@@ -23,11 +23,8 @@ pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
 ];
 
 /// The option with flags of IREE's compiler. It is an option of clients, and one of `jax.jit(f, compiler_options=...)`.
-const COMPILER_FLAGS: OptionSpec = OptionSpec::string(
-    "compiler_flags",
-    "",
-    "flags of iree-compile, separated by spaces, as in --iree-opt-level=O3",
-);
+const COMPILER_FLAGS: OptionSpec =
+    OptionSpec::string("compiler_flags", "", "flags of iree-compile, separated by spaces");
 
 /// The values of the client's options.
 #[derive(Debug)]

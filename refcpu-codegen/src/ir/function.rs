@@ -767,18 +767,30 @@ impl Function {
     }
 }
 
+impl Function {
+    /// Returns the types of the registers and the sizes of the arrays as a line.
+    pub(crate) fn header(&self) -> String {
+        let regs: String = self.regs.iter().enumerate().map(|(i, ty)| format!("r{i}: {ty}; ")).collect();
+        format!("{regs}arrays of {:?} bytes\n", self.arrays)
+    }
+
+    /// Returns the instructions and the ends of all blocks as text.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        self.blocks.iter().flat_map(|block| {
+            let insts = block.insts.iter().map(|inst| format!("{inst:?}"));
+            insts.chain(block.end.iter().map(|end| format!("{end:?}")))
+        })
+    }
+}
+
 impl fmt::Display for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, ty) in self.regs.iter().enumerate() {
-            write!(f, "r{i}: {ty}; ")?;
-        }
-        writeln!(f, "arrays of {:?} bytes", self.arrays)?;
+        f.write_str(&self.header())?;
+        let mut lines = self.lines();
         for (i, block) in self.blocks.iter().enumerate() {
             writeln!(f, "block {i}:")?;
-            for inst in &block.insts {
-                writeln!(f, "  {inst:?}")?;
-            }
-            writeln!(f, "  {:?}", block.end)?;
+            let count = block.insts.len() + usize::from(block.end.is_some());
+            lines.by_ref().take(count).try_for_each(|line| writeln!(f, "  {line}"))?;
         }
         Ok(())
     }

@@ -12,6 +12,13 @@ use iced_x86::{
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Label(u64);
 
+impl Label {
+    /// Returns the address that stands for the position until the code is encoded.
+    pub(super) fn address(self) -> u64 {
+        self.0
+    }
+}
+
 /// The general-purpose registers that hold no values between instructions of the function.
 pub(super) const RAX: u8 = 0;
 pub(super) const RCX: u8 = 1;
@@ -90,6 +97,19 @@ pub(super) fn is_wide(ty: Type) -> bool {
     ty.scalar == Scalar::I64
 }
 
+/// The instructions of a function before they are encoded. Their addresses are labels, or zero.
+pub(super) struct Emitted {
+    pub(super) code: Vec<Instruction>,
+    /// For each instruction of the function, and the end of each block, the number of machine instructions before it.
+    pub(super) starts: Vec<usize>,
+    /// The constants that follow the code.
+    pub(super) constants: Vec<(Label, Vec<u8>)>,
+}
+
+fn encoding(error: IcedError) -> Error {
+    Error::Encoding(error.to_string())
+}
+
 pub(super) struct Emitter<'a> {
     pub(super) f: &'a Function,
     pub(super) allocation: &'a Allocation,
@@ -102,6 +122,8 @@ pub(super) struct Emitter<'a> {
     bound: Option<Label>,
     /// The constants that follow the code.
     pool: Vec<(Label, Vec<u8>)>,
+    /// For each instruction of the function, and the end of each block, the number of machine instructions before it.
+    starts: Vec<usize>,
     error: Option<IcedError>,
 }
 
@@ -116,6 +138,7 @@ impl<'a> Emitter<'a> {
             labels: 0,
             bound: None,
             pool: Vec::new(),
+            starts: Vec::new(),
             error: None,
         }
     }
@@ -185,7 +208,6 @@ impl<'a> Emitter<'a> {
             self.bind(label);
             bytes.chunks(16).for_each(|part| self.add(Instruction::with_declare_byte(part)));
         }
-        let encoding = |e: IcedError| Error::Encoding(e.to_string());
         if let Some(e) = self.error {
             return Err(encoding(e));
         }
@@ -193,6 +215,17 @@ impl<'a> Emitter<'a> {
         let block = InstructionBlock::new(&self.code, 0);
         let result = BlockEncoder::encode(64, block, BlockEncoderOptions::NONE).map_err(encoding)?;
         Ok(result.code_buffer)
+    }
+
+    /// Notes that an instruction of the function, or the end of a block, begins.
+    pub(super) fn begin(&mut self) {
+        self.starts.push(self.code.len());
+    }
+
+    /// Returns what was emitted, before it is encoded.
+    pub(super) fn emitted(self) -> Result<Emitted, Error> {
+        let Self { code, starts, pool, error, .. } = self;
+        error.map_or(Ok(Emitted { code, starts, constants: pool }), |error| Err(encoding(error)))
     }
 
     pub(super) fn ty(&self, r: Reg) -> Type {

@@ -15,6 +15,7 @@ mod codes;
 mod emitter;
 mod float;
 mod integer;
+mod listing;
 mod shuffle;
 
 use crate::ir::{
@@ -23,6 +24,7 @@ use crate::ir::{
 use allocate::{Kind, Pool, allocate};
 use emitter::{BASES, Emitter, FIRST_BASE, Label, RAX, RCX, RDX, RSP, memory, r8, r16, r32, r64};
 use iced_x86::{Code, Instruction, Register};
+use listing::listing;
 
 /// The general-purpose registers of values: those that a call keeps, and others.
 const GENERAL: Pool<'static> =
@@ -70,6 +72,20 @@ fn pool(set: InstructionSet, ty: Type) -> Pool<'static> {
 
 /// Returns the machine code of a verified function.
 pub(crate) fn assemble(f: &Function, liveness: &Liveness) -> Result<Vec<u8>, Error> {
+    emit(f, liveness, |e| e.finish())
+}
+
+/// Returns the machine code of a verified function as text, with the function beside it.
+pub(crate) fn disassemble(f: &Function, liveness: &Liveness) -> Result<String, Error> {
+    emit(f, liveness, |e| Ok(listing(f, e.emitted()?)))
+}
+
+/// Emits the instructions of a verified function, and returns what `finish` makes of them.
+fn emit<T>(
+    f: &Function,
+    liveness: &Liveness,
+    finish: impl FnOnce(Emitter<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
     let allocation = allocate(f, liveness, |ty| pool(f.set, ty));
     if allocation.frame > MAX_FRAME {
         return Err(Error::Encoding(format!("the values need a frame of {} bytes", allocation.frame)));
@@ -83,18 +99,20 @@ pub(crate) fn assemble(f: &Function, liveness: &Liveness) -> Result<Vec<u8>, Err
     for (b, block) in f.blocks.iter().enumerate() {
         e.bind(labels[b]);
         for inst in &block.insts {
+            e.begin();
             match inst {
                 Inst::Call { dst, number } => frame.call(&mut e, *dst, *number),
                 inst => instruction(&mut e, inst),
             }
         }
+        e.begin();
         let end = block.end.as_ref().expect("verified");
         match end {
             End::Return(value) => frame.finish(&mut e, *value),
             end => branch(&mut e, end, &labels, labels.get(b + 1).copied()),
         }
     }
-    e.finish()
+    finish(e)
 }
 
 /// The layout of the stack frame: spilled values, the state of calls, the function that answers them, the stack pointer of the

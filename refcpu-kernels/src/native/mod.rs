@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod functions;
+mod listing;
 mod perf_map;
 
 pub(crate) use arithmetic::{
@@ -27,13 +28,14 @@ pub(crate) fn instruction_set() -> Option<InstructionSet> {
     })
 }
 
-/// Compiles a function, and records its addresses for `perf` with this name.
+/// Compiles a function, records its addresses for `perf` with this name, and writes its code to the folder of the dumps.
 ///
 /// # Errors
 /// Returns an error if the code is too large or has no memory.
 pub(crate) fn compile(f: &Function, name: &str) -> Result<Compiled, Error> {
     let code = Compiled::new(f)?;
     perf_map::record(&code, name);
+    listing::write(f, name);
     Ok(code)
 }
 

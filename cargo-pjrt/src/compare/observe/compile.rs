@@ -1,5 +1,6 @@
 //! Programs that cannot be compiled.
 
+use super::COMPILATION;
 use super::fact::outcome;
 use super::observer::Observer;
 use pjrt_testing::CompileOptions;
@@ -40,5 +41,5 @@ pub(super) fn observe(observer: &Observer, name: &str) {
     let Some((_, code, format, options)) = INPUTS.iter().find(|(known, ..)| *known == name) else { return };
     let default = CompileOptions::default().encode();
     let compiled = client.compile(&Program { code: code.as_bytes(), format }, options.unwrap_or(&default));
-    outcome("compilation", compiled, |_| "ok".to_owned());
+    outcome(COMPILATION, compiled, |_| "ok".to_owned());
 }

@@ -1,5 +1,6 @@
 //! The attributes of compiled programs, and the results of their execution.
 
+use super::COMPILATION;
 use super::client::types_of;
 use super::contents::contents;
 use super::fact::{behavior, failed, identity, outcome, own, skipped};
@@ -77,7 +78,7 @@ pub(super) fn observe_program(
     arguments: impl FnOnce() -> Result<Vec<Array>, String>,
 ) {
     let Ok(client) = observer.client() else { return };
-    let compiled = outcome("compilation", client.compile(program, options), |_| "ok".to_owned());
+    let compiled = outcome(COMPILATION, client.compile(program, options), |_| "ok".to_owned());
     let Some(loaded) = compiled else { return };
     if let Some(executable) = outcome("executable", loaded.executable(), |_| "ok".to_owned()) {
         attributes(&executable);

@@ -24,6 +24,9 @@ pub(super) struct Area {
 
 /// The area of the function table, the only one whose subjects call no function.
 pub(super) const TABLE: &str = "table";
+/// The fact whether a program can be compiled.
+pub(super) const COMPILATION: &str = "compilation";
+
 /// The area of programs.
 pub(super) const PROGRAM: &str = "program";
 /// The area of recorded sessions.

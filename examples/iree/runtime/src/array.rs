@@ -7,7 +7,7 @@ use std::{ptr, slice};
 use eerie_sys::runtime as sys;
 
 use crate::allocator::allocator;
-use crate::device::Device;
+use crate::device::{Device, called_by_iree};
 use crate::element_type::ElementType;
 use crate::fence::{Fence, forever};
 use crate::handle::Handle;
@@ -23,6 +23,8 @@ pub struct Array {
     view: Handle<sys::iree_hal_buffer_view_t>,
     /// The point in time at which the elements are written; `None` if they are.
     ready: Option<Fence>,
+    /// The device of the memory, which has no reference to it, and is dropped last.
+    _device: Device,
 }
 
 impl Array {
@@ -59,7 +61,7 @@ impl Array {
                 ))?;
             }
         }
-        Self::of_buffer(&buffer, element_type, dims)
+        Self::of_buffer(device, &buffer, element_type, dims)
     }
 
     /// Creates an array whose elements are the bytes of `owner`, which the device reads in place. The owner is dropped when
@@ -107,14 +109,15 @@ impl Array {
             return Err(*unsafe { Box::from_raw(user_data) });
         }
         // SAFETY: As above.
-        let array =
-            unsafe { Handle::own(buffer) }.and_then(|buffer| Self::of_buffer(&buffer, element_type, dims));
+        let array = unsafe { Handle::own(buffer) }
+            .and_then(|buffer| Self::of_buffer(device, &buffer, element_type, dims));
         // The view is a small allocation. If it fails, there is no memory to report an error either.
         Ok(array.expect("there is memory for a view"))
     }
 
     /// Creates the view of a buffer.
     fn of_buffer(
+        device: &Device,
         buffer: &Handle<sys::iree_hal_buffer_t>,
         element_type: ElementType,
         dims: &[usize],
@@ -136,12 +139,16 @@ impl Array {
             ))?;
             Handle::own(view)?
         };
-        Ok(Self::of_view(view, None))
+        Ok(Self::of_view(device, view, None))
     }
 
     /// Creates the array of a view whose elements are written at a point in time.
-    pub(crate) fn of_view(view: Handle<sys::iree_hal_buffer_view_t>, ready: Option<Fence>) -> Self {
-        Self { mapping: OnceLock::new(), view, ready }
+    pub(crate) fn of_view(
+        device: &Device,
+        view: Handle<sys::iree_hal_buffer_view_t>,
+        ready: Option<Fence>,
+    ) -> Self {
+        Self { mapping: OnceLock::new(), view, ready, _device: device.clone() }
     }
 
     pub(crate) fn view(&self) -> &Handle<sys::iree_hal_buffer_view_t> {
@@ -257,7 +264,7 @@ fn parameters(access: sys::iree_hal_memory_access_t) -> sys::iree_hal_buffer_par
 /// Drops the owner of imported memory.
 unsafe extern "C" fn release<O>(user_data: *mut c_void, _: *mut sys::iree_hal_buffer_t) {
     // SAFETY: `import` made the pointer from a box of this type, and IREE calls the function once.
-    drop(unsafe { Box::from_raw(user_data.cast::<O>()) });
+    called_by_iree(|| drop(unsafe { Box::from_raw(user_data.cast::<O>()) }));
 }
 
 /// Memory of a device that is mapped for the host until it is dropped, and has a reference to its buffer.

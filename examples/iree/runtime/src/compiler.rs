@@ -1,5 +1,6 @@
 //! The compiler, which runs in a process of its own: an error in it that ends its process does not end that of the user.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -59,15 +60,15 @@ pub enum Severity {
 }
 
 impl CompileError {
-    /// Creates the error of a compiler that cannot be run.
-    fn of_io(error: &io::Error) -> Self {
+    /// Creates the error of a compiler that cannot be run, or whose files cannot be written.
+    fn of_io(what: &str, error: &io::Error) -> Self {
         use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
         let code = match error.kind() {
             // The system reports too many processes as an operation that would block.
             OutOfMemory | QuotaExceeded | StorageFull | WouldBlock => Code::ResourceExhausted,
             _ => Code::Internal,
         };
-        let text = format!("cannot run the compiler: {error}");
+        let text = format!("cannot {what}: {error}");
         Self { code, diagnostics: vec![Diagnostic { severity: Severity::Error, text }] }
     }
 }
@@ -96,7 +97,11 @@ impl Compiler {
         let text = String::from_utf8_lossy(&output.stdout);
         let version = text.lines().find_map(|line| line.trim_start().strip_prefix(VERSION));
         let revision = version.and_then(|version| version.split_whitespace().next()).ok_or_else(|| {
-            Error::new(Code::Incompatible, format!("{shown} does not print the version of IREE's compiler"))
+            let (status, printed) = (output.status, String::from_utf8_lossy(&output.stderr));
+            let end = format!("it ended with {status} {}", printed.lines().next().unwrap_or_default());
+            let message =
+                format!("{shown} does not print the version of IREE's compiler: {}", end.trim_end());
+            Error::new(Code::Incompatible, message)
         })?;
         Ok(Self { revision: revision.to_owned(), program })
     }
@@ -114,18 +119,28 @@ impl Compiler {
     ///
     /// Returns the diagnostics of the compiler, or one that tells how its process ended.
     pub fn compile(&self, flags: &[String], name: &str, program: &[u8]) -> Result<Vec<u8>, CompileError> {
-        let failed = |error: io::Error| CompileError::of_io(&error);
-        let files = Files::new().map_err(failed)?;
+        let in_files = |error: io::Error| {
+            CompileError::of_io(
+                &format!("write the files of the compiler in {}", env::temp_dir().display()),
+                &error,
+            )
+        };
+        let files = Files::new().map_err(in_files)?;
         // Files, because a pipe that the compiler closes early is a signal that can end this process.
         let simple = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
         let source = files.0.join(format!("{}.mlir", name.chars().take(100).map(simple).collect::<String>()));
         let code = files.0.join("code.vmfb");
-        fs::write(&source, program).map_err(failed)?;
+        fs::write(&source, program).map_err(in_files)?;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", WITH_STACK]).arg(&self.program).arg(&source).arg("-o").arg(&code).args(flags);
-        let output = command.stdin(Stdio::null()).output().map_err(failed)?;
+        let output = command.stdin(Stdio::null()).output();
+        let output = output.map_err(|error| CompileError::of_io("run the compiler", &error))?;
         if output.status.success() {
-            return fs::read(&code).map_err(failed);
+            return fs::read(&code).map_err(|error| {
+                let text = format!("the compiler wrote no code with the flags {flags:?}: {error}");
+                let diagnostics = vec![Diagnostic { severity: Severity::Error, text }];
+                CompileError { code: Code::InvalidArgument, diagnostics }
+            });
         }
         Err(failure(&output, &files.0))
     }
@@ -140,7 +155,8 @@ impl Files {
         loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
             let folder = env::temp_dir().join(format!("iree-{}-{number}", std::process::id()));
-            match fs::create_dir(&folder) {
+            // Programs are nobody else's business.
+            match fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => return Ok(Self(folder)),
                 // A process with the same number was killed.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

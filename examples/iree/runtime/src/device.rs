@@ -1,5 +1,6 @@
 //! Devices.
 
+use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
@@ -17,7 +18,9 @@ use crate::strings::text_of;
 #[derive(Clone)]
 pub struct Device(Arc<Shared>);
 
-struct Shared {
+struct Shared(ManuallyDrop<Handles>);
+
+struct Handles {
     // Fields are dropped in this order.
     module: Handle<sys::iree_vm_module_t>,
     device: Handle<sys::iree_hal_device_t>,
@@ -33,6 +36,38 @@ pub struct MemoryStatistics {
     pub peak: u64,
     /// The sum of the sizes of all allocations.
     pub allocated: u64,
+}
+
+thread_local! {
+    /// `true` while IREE calls a function of this crate on this thread, which may be one of a device.
+    static IS_CALLED_BY_IREE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Performs work in a function that IREE calls.
+pub(crate) fn called_by_iree<T>(work: impl FnOnce() -> T) -> T {
+    struct Reset(bool);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            IS_CALLED_BY_IREE.set(self.0);
+        }
+    }
+    let _reset = Reset(IS_CALLED_BY_IREE.replace(true));
+    work()
+}
+
+impl Drop for Shared {
+    /// Ends the device: on a thread of its own if this may be one of the device's threads, which cannot wait for its own end.
+    fn drop(&mut self) {
+        // SAFETY: The handles are taken once, and not used afterwards.
+        let handles = unsafe { ManuallyDrop::take(&mut self.0) };
+        if !IS_CALLED_BY_IREE.get() {
+            return drop(handles);
+        }
+        let handles = ManuallyDrop::new(handles);
+        let end = move || drop(ManuallyDrop::into_inner(handles));
+        // A device that cannot be ended, because the system has no more threads, stays.
+        let _ = thread::Builder::new().name("iree-end".to_owned()).spawn(end);
+    }
 }
 
 impl Device {
@@ -59,24 +94,17 @@ impl Device {
             ))?;
             Handle::own(device)?
         };
-        Ok(Self(Arc::new(Shared { module: hal_module(&device)?, device, _driver: driver.clone() })))
+        let handles = Handles { module: hal_module(&device)?, device, _driver: driver.clone() };
+        Ok(Self(Arc::new(Shared(ManuallyDrop::new(handles)))))
     }
 
     pub(crate) fn as_ptr(&self) -> *mut sys::iree_hal_device_t {
-        self.0.device.as_ptr()
-    }
-
-    /// Drops the reference. If it is the last one, the device ends on another thread: one of the device's own threads, which may
-    /// be the current one, cannot wait for its own end.
-    pub(crate) fn drop_on_a_thread_of_its_own(self) {
-        let Some(last) = Arc::into_inner(self.0).map(ManuallyDrop::new) else { return };
-        // A device that cannot be ended, because the system has no more threads, stays.
-        let _ = thread::Builder::new().spawn(move || drop(ManuallyDrop::into_inner(last)));
+        self.0.0.device.as_ptr()
     }
 
     /// Returns the module with which programs call the device.
     pub(crate) fn module(&self) -> *mut sys::iree_vm_module_t {
-        self.0.module.as_ptr()
+        self.0.0.module.as_ptr()
     }
 
     /// Returns the allocator, which is alive as long as the device.

@@ -7,13 +7,18 @@ use std::ptr;
 use eerie_sys::runtime as sys;
 
 use crate::allocator::allocator;
-use crate::device::Device;
+use crate::device::{Device, called_by_iree};
 use crate::handle::Handle;
 use crate::status::{Code, Result, check};
 
 /// A point in time: it is reached when all work that signals it is done. A clone is the same point.
 #[derive(Clone)]
-pub struct Fence(Handle<sys::iree_hal_fence_t>);
+pub struct Fence {
+    // Fields are dropped in this order.
+    fence: Handle<sys::iree_hal_fence_t>,
+    /// The devices of the semaphores, which have no references to them.
+    devices: Vec<Device>,
+}
 
 /// No limit for the time of a wait.
 const FOREVER: sys::iree_timeout_t =
@@ -38,7 +43,7 @@ impl Fence {
             check(sys::iree_hal_semaphore_create(device.as_ptr(), u64::MAX, 0, 0, &mut semaphore))?;
             let semaphore = Handle::own(semaphore)?;
             check(sys::iree_hal_fence_create_at(semaphore.as_ptr(), 1, allocator(), &mut fence))?;
-            Ok(Self(Handle::own(fence)?))
+            Ok(Self { fence: Handle::own(fence)?, devices: vec![device.clone()] })
         }
     }
 
@@ -49,7 +54,8 @@ impl Fence {
     /// Returns RESOURCE_EXHAUSTED if there is no memory for it.
     pub fn join(fences: &[&Fence]) -> Result<Self> {
         let mut joined = ptr::null_mut();
-        let mut fences: Vec<_> = fences.iter().map(|fence| fence.0.as_ptr()).collect();
+        let devices = fences.iter().flat_map(|fence| fence.devices.iter().cloned()).collect();
+        let mut fences: Vec<_> = fences.iter().map(|fence| fence.as_ptr()).collect();
         // SAFETY: The fences are alive, the list has this length, and the pointer is valid for writes. The new fence belongs to
         // the handle.
         unsafe {
@@ -58,12 +64,12 @@ impl Fence {
             } else {
                 check(sys::iree_hal_fence_join(fences.len(), fences.as_mut_ptr(), allocator(), &mut joined))?;
             }
-            Ok(Self(Handle::own(joined)?))
+            Ok(Self { fence: Handle::own(joined)?, devices })
         }
     }
 
     pub(crate) fn as_ptr(&self) -> *mut sys::iree_hal_fence_t {
-        self.0.as_ptr()
+        self.fence.as_ptr()
     }
 
     /// Returns whether the fence is reached.
@@ -73,7 +79,7 @@ impl Fence {
     /// Returns the error of the work that should signal it.
     pub fn is_reached(&self) -> Result<bool> {
         // SAFETY: The fence is alive.
-        match unsafe { check(sys::iree_hal_fence_query(self.0.as_ptr())) } {
+        match unsafe { check(sys::iree_hal_fence_query(self.as_ptr())) } {
             Ok(()) => Ok(true),
             Err(error) if error.code() == Code::Deferred => Ok(false),
             Err(error) => Err(error),
@@ -87,20 +93,20 @@ impl Fence {
     /// Returns the error of the work that should signal it.
     pub fn wait(&self) -> Result<()> {
         // SAFETY: The fence is alive.
-        let waited = unsafe { check(sys::iree_hal_fence_wait(self.0.as_ptr(), FOREVER, 0)) };
+        let waited = unsafe { check(sys::iree_hal_fence_wait(self.as_ptr(), FOREVER, 0)) };
         // The error of the wait only says that the work failed.
         waited.or_else(|error| self.is_reached().and(Err(error)))
     }
 
     /// Calls a function when the fence is reached, or with the error of the work that should signal it: now if that has happened,
-    /// and otherwise on the thread that signals the fence, without a switch to another thread. The function must not block. The
-    /// device outlives the call.
+    /// and otherwise on any thread that signals the fence or notices that it is reached, without a switch to another thread. The
+    /// function must neither block nor start calls. It may drop the last reference to a device.
     ///
     /// # Errors
     ///
     /// Returns RESOURCE_EXHAUSTED if there is no memory for the registration. The function is dropped then.
-    pub fn on_reached(&self, device: &Device, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
-        Waiting { fence: self.clone(), device: device.clone(), reached: 0, then }.register()
+    pub fn on_reached(&self, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
+        Waiting { fence: self.clone(), reached: 0, then }.register()
     }
 
     /// Marks the fence as reached.
@@ -110,14 +116,13 @@ impl Fence {
     /// Returns an error if it is reached or failed already.
     pub fn signal(&self) -> Result<()> {
         // SAFETY: The fence is alive.
-        unsafe { check(sys::iree_hal_fence_signal(self.0.as_ptr())) }
+        unsafe { check(sys::iree_hal_fence_signal(self.as_ptr())) }
     }
 }
 
 /// A function that waits for the semaphores of a fence, one after another.
 struct Waiting<F> {
     fence: Fence,
-    device: Device,
     /// The number of semaphores that have been waited for.
     reached: usize,
     then: F,
@@ -138,7 +143,7 @@ impl<F: FnOnce(Result<()>) + Send + 'static> Waiting<F> {
         };
         let waiting = Box::into_raw(Box::new(self));
         // SAFETY: Every semaphore begins with the asynchronous one that it extends, and is alive as long as the fence, which the box
-        // owns. The callback is called once, with the box, unless the registration fails.
+        // owns with its devices. The callback is called once, with the box, unless the registration fails.
         unsafe {
             let registered = sys::iree_async_semaphore_resolve(
                 semaphore.cast(),
@@ -161,14 +166,14 @@ unsafe extern "C" fn resolved<F: FnOnce(Result<()>) + Send + 'static>(
     waiting: *mut c_void,
     status: sys::iree_status_t,
 ) {
-    // SAFETY: This function's contract.
-    let (mut waiting, outcome) = unsafe { (*Box::from_raw(waiting.cast::<Waiting<F>>()), check(status)) };
-    let device = waiting.device.clone();
-    waiting.reached += 1;
-    // A panic must not enter IREE. It drops the function, whose owner notices that.
-    let _ = catch_unwind(AssertUnwindSafe(|| match outcome {
-        Ok(()) => drop(waiting.register()),
-        Err(error) => (waiting.then)(Err(error)),
-    }));
-    device.drop_on_a_thread_of_its_own();
+    called_by_iree(|| {
+        // SAFETY: This function's contract.
+        let (mut waiting, outcome) = unsafe { (*Box::from_raw(waiting.cast::<Waiting<F>>()), check(status)) };
+        waiting.reached += 1;
+        // A panic must not enter IREE. It drops the function, whose owner notices that.
+        let _ = catch_unwind(AssertUnwindSafe(|| match outcome {
+            Ok(()) => drop(waiting.register()),
+            Err(error) => (waiting.then)(Err(error)),
+        }));
+    });
 }

@@ -137,7 +137,7 @@ impl Program {
             // SAFETY: The list is alive and has this index. The reference that is created belongs to the handle.
             let view =
                 unsafe { Handle::own(sys::iree_vm_list_get_buffer_view_retain(outputs.as_ptr(), index)) };
-            view.map(|view| Array::of_view(view, Some(done.clone())))
+            view.map(|view| Array::of_view(&self.device, view, Some(done.clone())))
         };
         Ok(Call { results: (0..count).map(result).collect::<Result<_>>()?, done })
     }
@@ -201,6 +201,8 @@ struct Code {
 
 /// Creates the module of code, of which it owns a copy.
 fn module(bytes: &[u8]) -> Result<Handle<sys::iree_vm_module_t>> {
+    // First, because an error must not leave a share of the code behind.
+    let instance = instance()?.as_ptr();
     let mut chunks = vec![Chunk([0; 64]); bytes.len().div_ceil(64)];
     for (chunk, bytes) in chunks.iter_mut().zip(bytes.chunks(64)) {
         chunk.0[..bytes.len()].copy_from_slice(bytes);
@@ -214,7 +216,6 @@ fn module(bytes: &[u8]) -> Result<Handle<sys::iree_vm_module_t>> {
     // SAFETY: The instance is alive and the pointer valid for writes. The bytes are valid until the module calls `free_code`,
     // when it is destroyed. The new module belongs to the handle.
     unsafe {
-        let instance = instance()?.as_ptr();
         let created =
             sys::iree_vm_bytecode_module_create(instance, 0, contents, archive, allocator(), &mut module);
         let created = check(created).and_then(|()| Handle::own(module));

@@ -123,7 +123,7 @@ fn drop_when_reached(device: Device, code: &[u8]) -> Vec<(Result<(), Error>, boo
         drop((program, results, kept, x));
         sender.send((outcome, thread::current().id() != here)).unwrap();
     };
-    both.on_reached(&device, note).unwrap();
+    both.on_reached(note).unwrap();
     drop((device, both, call.done));
     reached.iter().collect()
 }
