@@ -1,9 +1,11 @@
 //! The client, which is the entry point for hosts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
 
 use iree_runtime::{Code, Driver};
+use pjrt_plugin::ext::{Profiler, Timeline};
 use pjrt_plugin::{
     ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, Event, Execution,
     HostBuffer, OptionSpec, Pending, PjrtClient, PjrtDevice, Placement, PluginAttributes, ProgramFormat,
@@ -15,7 +17,7 @@ use crate::device::Device;
 use crate::executable::{Executable, Loaded};
 use crate::launch::{Part, launch};
 use crate::options::{CREATE_OPTIONS, Settings};
-use crate::{convert, library};
+use crate::{convert, library, timeline};
 
 /// The plugin.
 pub struct Iree {
@@ -104,6 +106,18 @@ impl PjrtClient for Iree {
 
     fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<Buffer>> {
         Buffer::upload(data, to)
+    }
+}
+
+impl Profiler for Iree {
+    fn start_tracing() -> Result<()> {
+        *timeline::spans() = Some(BTreeMap::new());
+        Ok(())
+    }
+
+    fn stop_tracing() -> Result<Vec<Timeline>> {
+        let by_device = timeline::spans().take().unwrap_or_default();
+        Ok(by_device.into_iter().map(|(name, spans)| Timeline { name, spans }).collect())
     }
 }
 
