@@ -13,7 +13,7 @@ use super::harness::{CLIENT, Check, Finished, INITIALIZES, PROCESS_ENDS, RESIDEN
 use super::list::{checks, select};
 use super::options::{Isolation, Options};
 use super::process::{End, Hung, INTERRUPTED, Process, Reached, TRIES, arguments};
-use super::report::explanation::{AFTER_OTHERS, ALONE, SOMETIMES};
+use super::report::explanation::{AFTER_OTHERS, ALONE, SLOW, SOMETIMES};
 use super::report::{Report, Row, cause};
 use crate::process::{Scratch, interrupt, progress::Progress};
 use crate::requirements::Profile;
@@ -90,11 +90,12 @@ fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(
     }
     for name in passed {
         let count = runs.iter().filter(|passed| passed.contains(&name)).count();
-        let why = match count {
-            RUNS_ALONE => format!("{ALONE}: {AFTER_OTHERS}"),
-            _ => format!("{ALONE} in {count} of {RUNS_ALONE} runs: {SOMETIMES}"),
-        };
         for row in rows.iter_mut().filter(|row| row.name == name) {
+            let why = match (count, row.status) {
+                (RUNS_ALONE, _) => format!("{ALONE}: {AFTER_OTHERS}"),
+                (_, Status::TimedOut) => format!("{ALONE} in {count} of {RUNS_ALONE} runs: {SLOW}"),
+                _ => format!("{ALONE} in {count} of {RUNS_ALONE} runs: {SOMETIMES}"),
+            };
             row.message = format!("{}. {why}", row.message.trim_end_matches('.'));
         }
     }

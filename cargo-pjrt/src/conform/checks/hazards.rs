@@ -187,6 +187,21 @@ impl OfSize {
     }
 }
 
+/// Returns the number of elements of an array of f32 that occupies this part of the device's memory, within these limits. A device may
+/// store arrays with padding.
+fn fitting(client: &Client, part: i64, least: i64, most: i64) -> Result<usize, Error> {
+    const PROBE: i64 = 4096;
+    let device = client.device()?;
+    let Some(limit) = device.memory_stats().ok().and_then(|stats| stats.bytes_limit) else {
+        return Ok(most as usize);
+    };
+    let bytes = vec![0; 4 * PROBE as usize];
+    let probe = client.upload(&HostArray::new(&bytes, ElementType::F32, &[PROBE]), Some(device), None)?;
+    let on_device = probe.buffer.on_device_size().map_or(0, |size| i64::try_from(size).unwrap_or(i64::MAX));
+    let of_element = on_device.max(4 * PROBE).saturating_add(PROBE - 1) / PROBE;
+    Ok((limit / part / of_element).clamp(least, most) as usize)
+}
+
 /// Returns the default memory of the last device.
 fn last_memory(client: &Client) -> Result<Memory<'_>, Error> {
     let last = client.addressable_devices()?.pop();
@@ -213,8 +228,7 @@ impl<'c> Fixture<'c> {
     fn new(client: &'c Client, len: usize) -> Result<Self, Finding> {
         const MOST: i64 = 1 << 19;
         // The arrays that exist at the same time fit into a part of the device's memory.
-        let limit = client.device()?.memory_stats().ok().and_then(|stats| stats.bytes_limit);
-        let large = limit.map_or(MOST, |limit| (limit / 16 / 4).clamp(1 << 10, MOST)) as usize;
+        let large = fitting(client, 16, 1 << 10, MOST)?;
         let floats = Floats::new(client, len);
         let pair = |number| -> Result<_, Finding> {
             let array = floats.upload(number)?;
@@ -374,8 +388,7 @@ fn is_without_hazard(cause: &str, case: impl Fn(bool) -> Result<Wrong, Finding>)
 fn read_after_write(context: &Context) -> Verdict {
     let client = context.client()?;
     // Drivers and devices move large arrays in other ways than small ones.
-    let limit = client.device()?.memory_stats().ok().and_then(|stats| stats.bytes_limit);
-    let large = limit.map_or(LARGE, |limit| (limit / 64 / 4).clamp(1090, LARGE)) as usize;
+    let large = fitting(&client, 64, 1090, LARGE)?;
     for len in [1089, 20_011.min(large), large] {
         reads_of_length(&client, len)?;
     }
@@ -637,9 +650,8 @@ fn outputs_of_events(context: &Context) -> Verdict {
     const OUTPUTS: usize = 8;
     const MOST: i64 = 1 << 16;
     let client = context.client()?;
-    let limit = client.device()?.memory_stats().ok().and_then(|stats| stats.bytes_limit);
-    let dims = [limit.map_or(MOST, |limit| (limit / 32 / 4).clamp(1 << 8, MOST))];
-    let len = dims[0] as usize;
+    let len = fitting(&client, 32, 1 << 8, MOST)?;
+    let dims = [len as i64];
     let ty = format!("{len}xf32");
     let text = sums(&[ty.as_str(); OUTPUTS], &[("%p0", "%p1", ty.as_str()); OUTPUTS]);
     let program = compiled(&client, &text, &CompileOptions::default())?;

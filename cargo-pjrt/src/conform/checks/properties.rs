@@ -115,10 +115,15 @@ fn memory_of_donation(context: &Context) -> Verdict {
     };
     equal("alias_size_in_bytes of a program that donates no argument", aliased(&plain)?, 0)?;
     let of_donation = aliased(&donating)?;
+    // A device may store arrays with padding.
+    let array = HostArray::new(&[0; 400_000], ElementType::F32, &[100_000]);
+    let array = client.upload(&array, Some(client.device()?), None)?.buffer;
+    let on_device = array.on_device_size().ok().and_then(|size| i64::try_from(size).ok()).unwrap_or_default();
+    let most = on_device.max(400_000) / 2 * 3;
     ensure!(
-        of_donation == 0 || (400_000..600_000).contains(&of_donation),
-        "alias_size_in_bytes of a program that donates one argument of 400000 bytes is {of_donation}; expected this size, or 0 if the \
-         output has memory of its own"
+        of_donation == 0 || (400_000..most).contains(&of_donation),
+        "alias_size_in_bytes of a program that donates one argument of 400000 bytes, which occupies {on_device} bytes on the device, \
+         is {of_donation}; expected one of these sizes, or 0 if the output has memory of its own"
     );
     Ok(())
 }
