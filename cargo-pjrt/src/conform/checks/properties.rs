@@ -6,7 +6,7 @@ use super::entry::{Entry, check};
 use super::program_text::{compiled, sums};
 use crate::conform::harness::{Context, Finding, Verdict, add_program, compile_add, ensure, equal};
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{NamedValue, Value};
+use pjrt_testing::host::{ElementType, HostArray, NamedValue, Value};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
