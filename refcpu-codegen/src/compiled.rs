@@ -29,6 +29,7 @@ pub const MAX_CODE_BYTES: usize = 128 << 20;
 /// f.end(End::Return(0));
 /// if let Ok(text) = disassemble(&f) {
 ///     assert!(text.contains("vaddss") && text.contains("; Binary { op: Add"), "{text}");
+///     assert!(text.contains("mov eax,0"), "{text}");
 /// }
 /// ```
 ///

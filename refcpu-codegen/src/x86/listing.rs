@@ -2,7 +2,7 @@
 
 use super::emitter::Emitted;
 use crate::ir::Function;
-use iced_x86::{FastFormatter, Instruction, SymbolResolver, SymbolResult};
+use iced_x86::{FastFormatter, Instruction, OpKind, SymbolResolver, SymbolResult};
 use std::fmt::Write as _;
 
 /// The column at which the instructions of the function begin.
@@ -14,13 +14,19 @@ struct Labels;
 impl SymbolResolver for Labels {
     fn symbol(
         &mut self,
-        _: &Instruction,
+        instruction: &Instruction,
         _: u32,
-        _: Option<u32>,
+        operand: Option<u32>,
         address: u64,
         _: u32,
     ) -> Option<SymbolResult<'_>> {
-        Some(SymbolResult::with_string(address, label(address)))
+        let is_label = match instruction.op_kind(operand?) {
+            OpKind::NearBranch64 => true,
+            OpKind::Memory => instruction.is_ip_rel_memory_operand(),
+            // A number.
+            _ => false,
+        };
+        is_label.then(|| SymbolResult::with_string(address, label(address)))
     }
 }
 

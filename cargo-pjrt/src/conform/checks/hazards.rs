@@ -187,8 +187,8 @@ impl OfSize {
     }
 }
 
-/// Returns the number of elements of an array of f32 that occupies this part of the device's memory, within these limits. A device may
-/// store arrays with padding.
+/// Returns the number of elements of an array of f32 that occupies this part of the device's memory, within these limits. A
+/// device may store arrays with padding.
 fn fitting(client: &Client, part: i64, least: i64, most: i64) -> Result<usize, Error> {
     const PROBE: i64 = 4096;
     let device = client.device()?;

@@ -119,11 +119,11 @@ fn memory_of_donation(context: &Context) -> Verdict {
     let array = HostArray::new(&[0; 400_000], ElementType::F32, &[100_000]);
     let array = client.upload(&array, Some(client.device()?), None)?.buffer;
     let on_device = array.on_device_size().ok().and_then(|size| i64::try_from(size).ok()).unwrap_or_default();
-    let most = on_device.max(400_000) / 2 * 3;
+    let most = (on_device.max(400_000) / 2).saturating_mul(3);
     ensure!(
         of_donation == 0 || (400_000..most).contains(&of_donation),
-        "alias_size_in_bytes of a program that donates one argument of 400000 bytes, which occupies {on_device} bytes on the device, \
-         is {of_donation}; expected one of these sizes, or 0 if the output has memory of its own"
+        "alias_size_in_bytes of a program that donates one argument of 400000 bytes, which occupies {on_device} bytes on the \
+         device, is {of_donation}; expected one of these sizes, or 0 if the output has memory of its own"
     );
     Ok(())
 }

@@ -317,7 +317,8 @@ pub(crate) const AFTER_OTHERS: &str =
 pub(crate) const SOMETIMES: &str = "the outcome depends on timing, and the plugin probably has a data race, or an operation does not \
                                     wait for another one";
 
-pub(crate) const SLOW: &str = "the check takes about as long as its time limit, which --timeout changes, or an operation hangs sometimes";
+pub(crate) const SLOW: &str = "the check takes about as long as its time limit, which --timeout changes, or an operation hangs \
+                               sometimes";
 
 /// Phrases of messages that name one fault of a plugin, which many checks notice.
 const FAULTS: &[&str] = &[
