@@ -1,9 +1,12 @@
-//! The driver of Vulkan devices, with a function in front of Vulkan's loader.
+//! The driver of Vulkan devices, without two errors of IREE 3.13.
 //!
 //! Vulkan requires that the values with which a semaphore is signaled increase (VUID-VkSemaphoreSignalInfo-value-03258). IREE
 //! 3.13 wakes the thread of a queue from several threads: each takes the next value of an atomic counter and signals it, without
 //! a lock around both, so the values may arrive in another order. Mesa's drivers then report VK_ERROR_DEVICE_LOST. IREE accepts
 //! a loader of the application; this one gives it [`signal_semaphore`] in place of `vkSignalSemaphore`.
+//!
+//! IREE keeps the commands that it has recorded for a program, and submits them again for later calls. In copies and fills are the
+//! buffers of the first call, so later ones write to these, which may be freed. The driver is started without this cache.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -121,7 +124,7 @@ unsafe extern "system" fn signal_semaphore(device: *mut c_void, info: *const Sig
     Loader::get().map_or(ERROR_INITIALIZATION_FAILED, |loader| unsafe { loader.signal(device, info) })
 }
 
-/// `iree_hal_vulkan_driver_options_t`, of which this module sets one field.
+/// `iree_hal_vulkan_driver_options_t`, of which this module sets two fields.
 #[repr(C)]
 #[derive(Default)]
 struct Options {
@@ -130,8 +133,19 @@ struct Options {
     request_flags: u32,
     requested_features: u32,
     debug_verbosity: i32,
-    /// The options of devices, which have 32 bytes.
-    device: [u64; 8],
+    device: DeviceOptions,
+}
+
+/// `iree_hal_vulkan_device_options_t`.
+#[repr(C)]
+#[derive(Default)]
+struct DeviceOptions {
+    flags: u32,
+    dispatch_abis: u32,
+    /// The number of recorded command buffers that a queue keeps for later calls.
+    max_cached_replay_instances: u32,
+    max_cached_replay_bytes: u64,
+    retained_cached_replay_instances: u32,
 }
 
 /// Programs can read buffers through their addresses, which IREE's tools permit, too
@@ -165,7 +179,7 @@ pub(crate) fn driver() -> Result<Handle<sys::iree_hal_driver_t>> {
     Loader::get()?;
     let (mut symbols, mut driver) = (ptr::null_mut(), ptr::null_mut());
     let mut options = Options::default();
-    // SAFETY: The functions have the types of IREE's header `hal/drivers/vulkan/api.h`, the options are at least as large as
+    // SAFETY: The functions have the types of IREE's header `hal/drivers/vulkan/api.h`, the options have the layout of
     // IREE's, and the pointers are valid for writes. The loader's function is one that IREE can call at any time. IREE copies
     // what it needs of options and symbols; the new driver belongs to the handle.
     unsafe {
@@ -173,6 +187,8 @@ pub(crate) fn driver() -> Result<Handle<sys::iree_hal_driver_t>> {
         check(iree_hal_vulkan_syms_create(lookup, allocator(), &mut symbols))?;
         iree_hal_vulkan_driver_options_initialize(&mut options);
         options.requested_features |= BUFFER_DEVICE_ADDRESSES;
+        // IREE 3.13 keeps recorded copies and fills with the buffers of the call for which it recorded them.
+        options.device.max_cached_replay_instances = 0;
         let created =
             iree_hal_vulkan_driver_create(view("vulkan"), &options, symbols, allocator(), &mut driver);
         iree_hal_vulkan_syms_release(symbols);

@@ -110,6 +110,28 @@ fn calls_from_several_threads_on_vulkan_use_results_that_are_not_written_yet() {
     }
 }
 
+#[cfg(feature = "vulkan")]
+#[test]
+fn a_second_call_of_a_program_that_only_copies_on_vulkan_uses_its_own_arrays() {
+    let program = "func.func @main(%x: tensor<4xf32>) -> tensor<8xf32> {
+        %0 = stablehlo.concatenate %x, %x, dim = 0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+        return %0 : tensor<8xf32>
+    }";
+    let Some((device, code)) = on_vulkan(program) else { return };
+    let program = Program::load(&device, &code).unwrap();
+    let mut kept = Vec::new();
+    for value in [1.0, 2.0, 3.0] {
+        let x = upload(&device, &[value; 4]);
+        let call = program.call(&[&x]).unwrap();
+        // IREE uses commands that it has recorded again only if they are not in use any more.
+        call.done.wait().unwrap();
+        kept.push((value, call, x));
+    }
+    for (value, call, _x) in &kept {
+        assert_eq!(call.results[0].to_vec(&device).unwrap(), floats(&[*value; 8]), "call with {value}");
+    }
+}
+
 /// Registers a function with the fence of a call, and drops everything else before the call has ended. The function drops the device.
 /// Returns the outcome, and whether another thread called the function.
 fn drop_when_reached(device: Device, code: &[u8]) -> Vec<(Result<(), Error>, bool)> {
