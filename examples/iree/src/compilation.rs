@@ -87,15 +87,11 @@ fn convert(error: &CompileError) -> Error {
             .with_hint("the option compiler_flags takes the flags of iree-compile");
     }
     let (location, text) = located(first);
-    let converted = match location {
-        Some(location) => Error::new(code, format!("IREE's compiler: {text}, at {location}"))
-            .with_payload(LOCATION_PAYLOAD, location),
-        None => Error::new(code, format!("IREE's compiler: {text}")),
-    };
-    match quoted(text) {
-        Some(op) => converted.with_payload(OP_PAYLOAD, op),
-        None => converted,
-    }
+    let at = location.map(|location| format!(", at {location}")).unwrap_or_default();
+    let error = Error::new(code, format!("IREE's compiler: {text}{at}"));
+    let payloads = [(LOCATION_PAYLOAD, location), (OP_PAYLOAD, quoted(text))];
+    let payloads = payloads.into_iter().filter_map(|(key, value)| Some((key, value?)));
+    payloads.fold(error, |error, (key, value)| error.with_payload(key, value))
 }
 
 /// Divides a message into the location of the program, such as `model.py:3:7`, and the rest.

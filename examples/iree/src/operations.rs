@@ -6,11 +6,8 @@ use pjrt_stablehlo::passes::{Condition, CoreOps};
 /// The compiler's reason: it cannot convert the operation to those of its own dialects.
 const FAILED: &str = "failed to legalize";
 
-/// The operations of [`CoreOps::default`] that IREE does not compile, with the reason. Programs that need them are refused with
-/// the operation and its location, unless `pjrt-stablehlo` has a decomposition.
-///
-/// [`FAILED`] is the answer of IREE 3.13, which a test compares. The other operations need something that this plugin does not
-/// have.
+/// The operations of [`CoreOps::default`] that IREE 3.13 does not compile ([`FAILED`]), or that need what this plugin does not have.
+/// `pjrt-stablehlo` decomposes them, or refuses them with the location.
 const REFUSED: &[(OpCode, &str)] = &[
     (OpCode::AllGather, "a channel between devices"),
     (OpCode::AllReduce, "a channel between devices"),
@@ -44,12 +41,19 @@ const LIMITED: &[(OpCode, Condition)] = &[
     (OpCode::Cbrt, has_no_f64),
     (OpCode::Convert, is_not_to_unsigned),
     (OpCode::Cosine, has_no_f64),
-    (OpCode::DotGeneral, |_, op| matches!(&op.kind, Op::DotGeneral(dot) if dot.algorithm.is_none())),
+    // The compiler divides by the number of terms.
+    (OpCode::DotGeneral, |body, op| {
+        matches!(&op.kind, Op::DotGeneral(dot) if dot.algorithm.is_none()) && !dims(body, op, 0).contains(&0)
+    }),
     // The power of a negative float is NaN, also if the exponent is a whole number.
     (OpCode::Power, |body, op| !body.element_types(op).iter().any(|element| element.is_float())),
     (OpCode::Scatter, scatters_whole_slices),
     (OpCode::Sine, has_no_f64),
-    (OpCode::Sort, is_short),
+    // A sort takes time of the square of the size, and its arrays must fit into the stack of a thread.
+    (
+        OpCode::Sort,
+        |body, op| matches!(&op.kind, Op::Sort(sort) if dims(body, op, 0)[sort.dimension as usize] <= 256),
+    ),
     (OpCode::Tanh, has_no_f64),
 ];
 
@@ -58,6 +62,11 @@ pub(crate) fn supported() -> CoreOps {
     let core = CoreOps::default().named("IREE");
     let core = LIMITED.iter().fold(core, |core, (op, condition)| core.with_condition(*op, *condition));
     REFUSED.iter().fold(core, |core, (op, _)| core.without(*op))
+}
+
+/// Returns the sizes of an operand.
+fn dims<'b>(body: &'b Body, op: &Operation, at: usize) -> &'b [i64] {
+    body.ty(op.operands[at]).as_tensor().map_or(&[], |ty| ty.dims())
 }
 
 /// Code for processors has no functions of the C library.
@@ -71,12 +80,6 @@ fn is_not_to_unsigned(body: &Body, op: &Operation) -> bool {
     to.kind() != ElementKind::UnsignedInteger || from.kind() == ElementKind::Float
 }
 
-/// A sort takes time of the square of the size, and its arrays must fit into the stack of a thread.
-fn is_short(body: &Body, op: &Operation) -> bool {
-    let (Op::Sort(sort), Some(ty)) = (&op.kind, body.ty(op.operands[0]).as_tensor()) else { return false };
-    ty.dims().get(sort.dimension as usize).is_some_and(|size| *size <= 256)
-}
-
 /// `iree_linalg_ext.scatter` needs indices of whole slices of the leading dimensions. The compiler moves one indexed dimension to
 /// the front, but not several, and it crashes if there are batching dimensions.
 fn scatters_whole_slices(body: &Body, op: &Operation) -> bool {
@@ -84,8 +87,7 @@ fn scatters_whole_slices(body: &Body, op: &Operation) -> bool {
     let numbers = &scatter.scatter_dimension_numbers;
     let (indexed, inserted) = (&numbers.scatter_dims_to_operand_dims, &numbers.inserted_window_dims);
     let are_leading = indexed.iter().enumerate().all(|(at, dimension)| *dimension == at as i64);
-    let dims = |at: usize| body.ty(op.operands[at]).as_tensor().map_or(&[][..], |ty| ty.dims());
-    let (input, update) = (dims(0), dims(op.results.len() + 1));
+    let (input, update) = (dims(body, op, 0), dims(body, op, op.results.len() + 1));
     let mut window = numbers.update_window_dims.iter().map(|at| update[*at as usize]);
     let is_whole = |at: usize| inserted.contains(&(at as i64)) || window.next() == Some(input[at]);
     numbers.input_batching_dims.is_empty()

@@ -160,6 +160,40 @@ fn without_the_right_compiler_saved_programs_run_and_others_are_refused() {
 }
 
 #[test]
+fn the_compiler_ends_with_the_process_that_waits_for_it() {
+    let folder = folder("waits");
+    let (program, number) = (folder.join("iree-compile"), folder.join("number"));
+    // A compiler that does not end in the time of a test.
+    let script = format!(
+        "#!/bin/sh\nif [ $1 = --version ]; then echo IREE compiler version 3.13.0; exit; fi\n\
+         echo $$ > {0}.new; mv {0}.new {0}; exec sleep 600\n",
+        number.display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let library = folder.join("libIREECompiler.so");
+    let mut child = child("compile").env("IREE_COMPILER_LIBRARY", library).spawn().unwrap();
+    let compiler = wait_for(|| fs::read_to_string(&number).ok());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Nothing waits for a process without a parent in some containers, where it remains in the state Z.
+    let state = format!("/proc/{}/stat", compiler.trim());
+    wait_for(|| fs::read_to_string(&state).map_or(true, |text| text.contains(") Z ")).then_some(()));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Waits until there is a value.
+fn wait_for<T>(find: impl Fn() -> Option<T>) -> T {
+    for _ in 0..1000 {
+        if let Some(found) = find() {
+            return found;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("nothing after ten seconds");
+}
+
+#[test]
 fn without_a_driver_of_vulkan_the_error_says_what_to_install() {
     let absent = Path::new("/there/is/no/driver.json");
     let mut command = child("vulkan");

@@ -286,3 +286,14 @@ fn transforms_of_all_lengths_run() {
     let found = first::<f32>(text, &[Array::new(&[6], &x).unwrap()]);
     assert!(found.iter().zip(x).all(|(found, x)| (found - x).abs() < 1e-5), "{found:?}");
 }
+
+#[test]
+fn a_product_without_terms_is_zeros() {
+    let text = "func.func @main(%x: tensor<2x0xf32>, %y: tensor<0x2xf32>) -> tensor<2x2xf32> {
+        %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+            : (tensor<2x0xf32>, tensor<0x2xf32>) -> tensor<2x2xf32>
+        return %0 : tensor<2x2xf32>
+    }";
+    let empty = |dims: &[i64]| Array::new::<f32>(dims, &[]).unwrap();
+    assert_eq!(first::<f32>(text, &[empty(&[2, 0]), empty(&[0, 2])]), [0.0; 4]);
+}

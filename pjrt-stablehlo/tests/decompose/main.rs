@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use pjrt_stablehlo::ir::{Op, OpCode, TensorType, Trait, Type};
+use pjrt_stablehlo::ir::{Body, Op, OpCode, Operation, TensorType, Trait, Type};
 use pjrt_stablehlo::passes::{CoreOps, Decomposition, decompose, decompositions};
 use pjrt_stablehlo::{Error, ErrorKind, Module, parse};
 use samples::{F32, STARTED, function, sample};
@@ -63,6 +63,19 @@ fn every_rule_replaces_its_operation_by_what_its_documentation_names() {
             assert!(is_there, "{op}: documented to become {into}, became {found:?}");
         }
     }
+}
+
+#[test]
+fn a_product_without_terms_is_zeros() {
+    let has_terms = |body: &Body, op: &Operation| body.ty(op.operands[0]).as_tensor().unwrap().dims()[1] != 0;
+    let core = CoreOps::default().with_condition(OpCode::DotGeneral, has_terms);
+    let text = "func.func @main(%x: tensor<3x0xbf16>, %y: tensor<0x4xbf16>) -> tensor<3x4xf32> {
+        %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] :
+            (tensor<3x0xbf16>, tensor<0x4xbf16>) -> tensor<3x4xf32>
+        return %0 : tensor<3x4xf32>
+    }";
+    let is_product = |op: &String| op == "stablehlo.dot_general" || op == "stablehlo.multiply";
+    assert!(!decomposed_ops(text, &core).iter().any(is_product));
 }
 
 #[test]

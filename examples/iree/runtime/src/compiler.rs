@@ -1,7 +1,7 @@
 //! The compiler, which runs in a process of its own: an error in it that ends its process does not end that of the user.
 
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,14 +24,11 @@ pub struct Compiler {
     revision: String,
 }
 
-/// The number of the signal with which the system ends processes that need too much memory.
-const SIGKILL: i32 = 9;
-
 /// The error of a compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileError {
     /// UNIMPLEMENTED if the compiler does not compile the program, INVALID_ARGUMENT if it refuses the flags, RESOURCE_EXHAUSTED
-    /// if it lacks memory or storage, or INTERNAL if it cannot be started.
+    /// if it lacks memory or storage, CANCELLED if a user ended its process, or INTERNAL if it cannot be started.
     pub code: Code,
     /// The messages, in the order in which the compiler reported them.
     pub diagnostics: Vec<Diagnostic>,
@@ -133,8 +130,12 @@ impl Compiler {
         fs::write(&source, program).map_err(in_files)?;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", WITH_STACK]).arg(&self.program).arg(&source).arg("-o").arg(&code).args(flags);
-        let output = command.stdin(Stdio::null()).output();
-        let output = output.map_err(|error| CompileError::of_io("run the compiler", &error))?;
+        end_with_this_process(&mut command);
+        let output = command.stdin(Stdio::null()).output().map_err(|error| {
+            let is_ignored = error.raw_os_error() == Some(libc::ECHILD);
+            let hint = if is_ignored { ", because this process ignores SIGCHLD" } else { "" };
+            CompileError::of_io(&format!("run the compiler and learn how it ends{hint}"), &error)
+        })?;
         if output.status.success() {
             return fs::read(&code).map_err(|error| {
                 let text = format!("the compiler wrote no code with the flags {flags:?}: {error}");
@@ -144,6 +145,22 @@ impl Compiler {
         }
         Err(failure(&output, &files.0))
     }
+}
+
+/// Lets the process of a command end when this process ends, also if it is killed. Otherwise it would go on for minutes.
+fn end_with_this_process(command: &mut Command) {
+    let parent = std::process::id();
+    let register = move || {
+        // SAFETY: The functions have no preconditions.
+        let is_orphan = unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
+            libc::getppid().cast_unsigned() != parent
+        };
+        if is_orphan { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
+    };
+    // SAFETY: The function makes two system calls, which are async-signal-safe, and allocates no memory. The signal is sent at the
+    // end of the thread that starts the process: it waits until the process has ended.
+    unsafe { command.pre_exec(register) };
 }
 
 /// A folder for the files of a compilation, which is removed when this is dropped.
@@ -195,8 +212,11 @@ fn failure(output: &Output, folder: &Path) -> CompileError {
         let text = format!("the process of the compiler ended with {}", output.status);
         diagnostics.push(Diagnostic { severity: Severity::Error, text });
     }
-    if output.status.signal() == Some(SIGKILL) {
-        code = Code::ResourceExhausted;
+    match output.status.signal() {
+        // The system ends processes that need too much memory.
+        Some(libc::SIGKILL) => code = Code::ResourceExhausted,
+        Some(libc::SIGHUP | libc::SIGINT | libc::SIGTERM) => code = Code::Cancelled,
+        _ => {}
     }
     CompileError { code, diagnostics }
 }

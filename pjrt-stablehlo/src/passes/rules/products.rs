@@ -15,11 +15,15 @@ const MAX_PRODUCTS: i64 = 1 << 24;
 const MAX_MATRICES: i64 = 256;
 
 /// Decomposes `dot_general`, step by step: to products without an algorithm, these to products of matrices with at most one
-/// batching dimension, these to products of single matrices, and these to `multiply` and `reduce`. A device that supports one of these forms states so by
-/// [`CoreOps::with_condition`](crate::passes::CoreOps::with_condition).
+/// batching dimension, these to products of single matrices, and these to `multiply` and `reduce`. A product without terms is a
+/// constant. A device that supports one of these forms states so by [`CoreOps::with_condition`](crate::passes::CoreOps::with_condition).
 pub(super) fn dot_general(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DotGeneral(dot) = &op.kind else { return Err(mismatch(op)) };
     let ([lhs, rhs], result) = (r.operands(op)?, r.result(op)?);
+    // Without elements of an operand, there are no terms or no results.
+    if [lhs, rhs].into_iter().any(|operand| r.b.dims(operand).contains(&0)) {
+        return Ok(r.b.zeros(result));
+    }
     if let Some(algorithm) = &dot.algorithm {
         return dot_algorithm::decompose(&mut r.b, dot, algorithm, [lhs, rhs], &result);
     }
