@@ -51,8 +51,7 @@ pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) ->
         .collect();
     let name = module.name.as_deref().unwrap_or("main");
     let compiler = library::compiler(&settings.compiler)?;
-    let compiled = with_progress(name, || compiler.compile(&flags, name, &program));
-    let compiled = compiled.map_err(|error| convert(&error));
+    let compiled = with_progress(name, || compiler.compile(&flags, name, &program)).map_err(convert);
     let dumped = dump(&settings.dump, &module, &flags, compiled.as_deref());
     compiled.and_then(|code| dumped.map(|()| code))
 }
@@ -77,7 +76,7 @@ fn with_progress<T>(name: &str, run: impl FnOnce() -> T) -> T {
 }
 
 /// Converts the error of the compiler. A program that it cannot compile is valid, because `pjrt-stablehlo` has verified it.
-fn convert(error: &CompileError) -> Error {
+fn convert(error: CompileError) -> Error {
     let message = error.to_string();
     // The lines after the first one repeat the operation.
     let first = message.lines().next().unwrap_or_default();
@@ -144,7 +143,7 @@ mod tests {
 
     fn error(code: Code, text: &str) -> Error {
         let diagnostic = Diagnostic { severity: Severity::Error, text: text.to_owned() };
-        convert(&CompileError { code, diagnostics: vec![diagnostic] })
+        convert(CompileError { code, diagnostics: vec![diagnostic] })
     }
 
     fn payload<'e>(error: &'e Error, key: &str) -> Option<&'e [u8]> {

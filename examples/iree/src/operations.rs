@@ -39,7 +39,7 @@ const LIMITED: &[(OpCode, Condition)] = &[
     (OpCode::Constant, |body, op| !body.element_types(op).contains(&ElementType::ComplexF64)),
     (OpCode::Atan2, has_no_f64),
     (OpCode::Cbrt, has_no_f64),
-    (OpCode::Convert, is_not_to_unsigned),
+    (OpCode::Convert, is_converted),
     (OpCode::Cosine, has_no_f64),
     // The compiler divides by the number of terms.
     (OpCode::DotGeneral, |body, op| {
@@ -74,10 +74,13 @@ fn has_no_f64(body: &Body, op: &Operation) -> bool {
     !body.element_types(op).contains(&ElementType::F64)
 }
 
-/// The compiler computes sizes with operations that have no unsigned results.
-fn is_not_to_unsigned(body: &Body, op: &Operation) -> bool {
+/// The compiler computes sizes with operations that have no unsigned results, converts numbers of 8 bits from and to f32 only, and
+/// converts integers to bf16 with a function of the C library, unless the processor has an instruction for it.
+fn is_converted(body: &Body, op: &Operation) -> bool {
     let [from, to] = body.element_types(op)[..] else { return true };
-    to.kind() != ElementKind::UnsignedInteger || from.kind() == ElementKind::Float
+    let is_small = |element: ElementType| element.is_float() && element.bits() == 8;
+    (from.is_float() || to.kind() != ElementKind::UnsignedInteger && to != ElementType::BF16)
+        && (!is_small(from) && !is_small(to) || [from, to].contains(&ElementType::F32))
 }
 
 /// `iree_linalg_ext.scatter` needs indices of whole slices of the leading dimensions. The compiler moves one indexed dimension to

@@ -297,3 +297,19 @@ fn a_product_without_terms_is_zeros() {
     let empty = |dims: &[i64]| Array::new::<f32>(dims, &[]).unwrap();
     assert_eq!(first::<f32>(text, &[empty(&[2, 0]), empty(&[0, 2])]), [0.0; 4]);
 }
+
+#[test]
+fn numbers_are_converted_between_types_that_the_compiler_has_no_conversion_for() {
+    for (from, to) in [("i32", "bf16"), ("i1", "bf16"), ("f16", "f8E5M2"), ("f64", "f8E4M3FN")] {
+        let text = format!(
+            "func.func @main(%x: tensor<16xf32>) -> tensor<16xf32> {{
+                %0 = stablehlo.convert %x : (tensor<16xf32>) -> tensor<16x{from}>
+                %1 = stablehlo.convert %0 : (tensor<16x{from}>) -> tensor<16x{to}>
+                %2 = stablehlo.convert %1 : (tensor<16x{to}>) -> tensor<16xf32>
+                return %2 : tensor<16xf32>
+            }}"
+        );
+        let ones = Array::new(&[16], &[1.0_f32; 16]).unwrap();
+        assert_eq!(first::<f32>(&text, &[ones]), [1.0; 16], "{from} to {to}");
+    }
+}

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use pjrt_stablehlo::ir::{Body, Op, OpCode, Operation, TensorType, Trait, Type};
+use pjrt_stablehlo::ir::{Body, ElementType, Op, OpCode, Operation, TensorType, Trait, Type};
 use pjrt_stablehlo::passes::{CoreOps, Decomposition, decompose, decompositions};
 use pjrt_stablehlo::{Error, ErrorKind, Module, parse};
 use samples::{F32, STARTED, function, sample};
@@ -76,6 +76,22 @@ fn a_product_without_terms_is_zeros() {
     }";
     let is_product = |op: &String| op == "stablehlo.dot_general" || op == "stablehlo.multiply";
     assert!(!decomposed_ops(text, &core).iter().any(is_product));
+}
+
+#[test]
+fn conversions_of_narrow_floats_have_a_step_at_f32() {
+    let has_f32 = |body: &Body, op: &Operation| body.element_types(op).contains(&ElementType::F32);
+    let core = CoreOps::default().with_condition(OpCode::Convert, has_f32);
+    for (from, to) in [("i32", "bf16"), ("f16", "f8E5M2"), ("f8E5M2", "f64"), ("bf16", "i8")] {
+        let text = format!(
+            "func.func @main(%x: tensor<4x{from}>) -> tensor<4x{to}> {{
+                %0 = stablehlo.convert %x : (tensor<4x{from}>) -> tensor<4x{to}>
+                return %0 : tensor<4x{to}>
+            }}"
+        );
+        let module = decompose(&read(&text), &core).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(ops(&module)["stablehlo.convert"], 2, "{from} to {to}");
+    }
 }
 
 #[test]

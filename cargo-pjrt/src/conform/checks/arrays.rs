@@ -86,6 +86,7 @@ impl<'c> Floats<'c> {
         Expected::floats(what, expected)
             .suspect(self.bytes(OTHER), cause)
             .suspect(self.sum(OTHER, OTHER), cause)
+            .suspect(self.sum(OTHER, FIRST), cause)
             .suspect(self.sum(OTHER, SECOND), cause)
             .check(read)
     }

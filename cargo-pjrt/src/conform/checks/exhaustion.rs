@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, with_main};
-use crate::conform::harness::{Context, Finding, Verdict, ensure, f32_bytes, numbers, patience, upload_four};
+use crate::conform::harness::{
+    Context, Finding, KEPT_ERROR, Verdict, compile_add, ensure, f32_bytes, numbers, patience, upload_four,
+};
 use crate::process::usage::available_bytes;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -28,6 +30,23 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=992 zeroed_output 0",
     )
     .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client: an execution that cannot compute its outputs fails."),
+    check(
+        "exhaustion/client_works_after_refusals",
+        "After an array, an upload or an output was refused because the memory does not suffice, transfers and executions have no error of the refused one.",
+        works_after_refusals,
+        "PJRT_Buffer_ToHostBuffer failed PJRT_Client_BufferFromHostBuffer fail RESOURCE_EXHAUSTED",
+    )
+    .host("DeePMD-kit on JAX, deepmd/jax/utils/auto_batch_size.py, AutoBatchSize", "Tries a smaller batch after one that did not fit into the memory.")
+    .needed_by(ALL)
+    .also(&["memory/too_large_*", "memory/overflowing_sizes"]),
+    check(
+        "exhaustion/accepted_arrays_keep_their_elements",
+        "All arrays that a device accepts, also if they need more memory than bytes_limit, keep their elements.",
+        accepted,
+        "PJRT_Client_BufferFromHostBuffer when num_dims=2 dims.1=929 give data=zeros",
+    )
+    .header("PJRT_Device_MemoryStats_Args::bytes_limit", "Limit of the memory: an array beyond it has memory of its own, or is refused.")
+    .needed_by(ALL),
     check(
         "exhaustion/memory_can_be_filled_again",
         "A device whose memory was filled with arrays until one was refused takes as many arrays again after these were destroyed.",
@@ -249,6 +268,116 @@ fn temporaries(context: &Context) -> Verdict {
             "no program with a large intermediate result can be compiled".to_owned(),
         )),
     }
+}
+
+/// Does what the memory does not suffice for, in each way, and then something small.
+fn works_after_refusals(context: &Context) -> Verdict {
+    // 64 TiB, which a host does not have either, unless twice as much as the device has is less than what the host has.
+    const TOO_MANY: i64 = 1 << 44;
+    let client = context.client()?;
+    let device = client.device()?;
+    let too_many = LimitedMemory::new(&client).map_or(TOO_MANY, |limited| limited.limit / 2);
+    let works = || -> Result<Vec<f32>, Error> {
+        let array = upload_four(&client, &[1.0; 4])?;
+        array.ready()?.wait()?;
+        numbers(&array)
+    };
+    works()?;
+    let add = compile_add(&client).ok();
+    let large = compiled(&client, &spreading(1, too_many), &CompileOptions::default()).ok();
+    let one = 1_f32.to_le_bytes();
+    // A stride of 0 repeats one element.
+    let [zero, dims] = [[0], [too_many]];
+    let upload = || {
+        let array = HostArray { strides: Some(&zero), ..HostArray::new(&one, ElementType::F32, &dims) };
+        let uploaded = client.upload(&array, Some(device), None)?;
+        uploaded.done.wait()?;
+        uploaded.buffer.ready()?.wait()
+    };
+    let create = || client.uninitialized(ElementType::F32, &dims, device.default_memory()?)?.ready()?.wait();
+    let execute = || {
+        let Some(large) = &large else { return Ok(()) };
+        let scalar = client.upload(&HostArray::new(&one, ElementType::F32, &[]), Some(device), None)?;
+        launch(large, &[&scalar.buffer], 981)?.output(0, 0)?.ready()?.wait()
+    };
+    let refused: [(&str, &dyn Fn() -> Result<(), Error>); 3] =
+        [("an upload", &upload), ("an array", &create), ("an output", &execute)];
+    for (what, refuse) in refused {
+        let Err(refusal) = refuse() else { continue };
+        for (operation, outcome) in [
+            ("a transfer", works()),
+            ("an execution", add.as_ref().map_or(Ok(Vec::new()), |add| sum(&client, add))),
+            ("a transfer", works()),
+        ] {
+            if let Err(error) = outcome {
+                return Err(Finding::Wrong(format!(
+                    "after {what} of {} bytes was refused ({refusal}), {operation} of four numbers fails: {error}: {KEPT_ERROR}",
+                    4 * too_many
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds an array to itself.
+fn sum(client: &Client, add: &LoadedExecutable) -> Result<Vec<f32>, Error> {
+    let array = upload_four(client, &[1.0; 4])?;
+    numbers(&launch(add, &[&array, &array], 0)?.take_output()?)
+}
+
+/// Fills the memory with arrays that have different elements, and goes on beyond its limit.
+fn accepted(context: &Context) -> Verdict {
+    const COLUMNS: i64 = 929;
+    const LARGEST: i64 = 4 << 20;
+    const MOST: i64 = 1 << 30;
+    let client = context.client()?;
+    let device = LimitedMemory::new(&client)?;
+    if device.limit > MOST {
+        return Err(Finding::NotApplicable(format!("the memory of the device has more than {MOST} bytes")));
+    }
+    let rows = (device.limit / 16).min(LARGEST) / (4 * COLUMNS);
+    let dims = [rows, COLUMNS];
+    let bytes = |number: usize| f32_bytes(&vec![number as f32 + 0.5; (rows * COLUMNS) as usize]);
+    let upload = |number: usize| -> Result<Buffer, Error> {
+        let bytes = bytes(number);
+        let array = HostArray::new(&bytes, ElementType::F32, &dims);
+        let uploaded = client.upload(&array, None, Some(device.memory))?;
+        uploaded.done.wait()?;
+        uploaded.buffer.ready()?.wait()?;
+        Ok(uploaded.buffer)
+    };
+    let count = 2 * device.limit / (4 * rows * COLUMNS);
+    let start = Instant::now();
+    let (mut arrays, mut refused) = (Vec::new(), String::new());
+    while (arrays.len() as i64) < count && start.elapsed() < patience() {
+        match upload(arrays.len()) {
+            Ok(array) => arrays.push(array),
+            Err(error) if error.code == Code::RESOURCE_EXHAUSTED => {
+                refused = format!(", after the next one was refused ({error}): {KEPT_ERROR}");
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    for (number, array) in arrays.iter().enumerate() {
+        let fails = |error: Error| Finding::Wrong(format!("array {number} cannot be read: {error}{refused}"));
+        let read = array.read().map_err(fails)?;
+        if read == bytes(number) {
+            continue;
+        }
+        let of = (0..arrays.len()).find(|other| read == bytes(*other));
+        let whose = of.map_or_else(String::new, |of| format!(", which are those of array {of}"));
+        return Err(Finding::Wrong(format!(
+            "array {number} of {} that the device accepted, each of {} bytes, has other elements than it was uploaded with{whose}. \
+             bytes_limit is {}: the plugin probably gives an array the memory of another one if no memory is left, and must fail with \
+             RESOURCE_EXHAUSTED",
+            arrays.len(),
+            4 * rows * COLUMNS,
+            device.limit
+        )));
+    }
+    Ok(())
 }
 
 fn filled_again(context: &Context) -> Verdict {

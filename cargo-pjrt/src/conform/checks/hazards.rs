@@ -249,6 +249,14 @@ impl<'c> Fixture<'c> {
         })
     }
 
+    /// Creates arrays with the elements of [`OTHER`], and destroys them. The operations of a case then find these elements in the memory
+    /// that they get, instead of the expected ones, which an earlier case may have left there.
+    fn leave_others(&self) -> Result<(), Error> {
+        const ARRAYS: usize = 16;
+        let others = (0..ARRAYS).map(|_| self.floats.upload(OTHER)).collect::<Result<Vec<_>, _>>()?;
+        others.iter().try_for_each(|other| other.ready()?.wait())
+    }
+
     /// Returns the operations that read arrays and that the plugin has.
     fn readers(&self) -> Vec<Reader> {
         let exists = |reader: &Reader| {
@@ -427,6 +435,7 @@ fn reads_after(
         }
         Ok::<_, Error>(array)
     };
+    fixture.leave_others()?;
     let busy = fixture.write_large(writer)?;
     let mut reads = Vec::new();
     // In the queue of executions, the others wait for the first one. It must be the one that is most probably wrong.
@@ -515,6 +524,7 @@ fn start_reads(
     reader: Reader,
     waits: bool,
 ) -> Result<(Busy, Vec<Buffer>, Vec<InProgress>), Finding> {
+    fixture.leave_others()?;
     let arrays = (0..GIVEN_UP).map(|_| fixture.floats.upload(FIRST)).collect::<Result<Vec<_>, _>>()?;
     let busy = fixture.read_large(reader)?;
     let start = |array| fixture.small.start(reader, fixture.client, array);

@@ -3,8 +3,9 @@
 use super::entry::{ALL, Entry, NONE, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Check, Context, Expected, Finding, NEVER_COMPLETE, STRIDES_IGNORED, Source, Users, Verdict, described,
-    ensure, equal, f32_bytes, hangs, is_in_memory, is_on_device, narrowest, patience, refused_with,
+    Check, Context, DIFFER, Expected, Finding, HOST_MEMORY, NEVER_COMPLETE, STRIDES_IGNORED, Source,
+    TOO_EARLY, Users, Verdict, WRONG_TRANSFER, described, ensure, equal, f32_bytes, hangs, is_in_memory,
+    is_on_device, narrowest, patience, refused_with,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics, Uploaded};
@@ -377,7 +378,44 @@ fn comes_back(context: &Context, array: &HostArray<'_>, expected: &[f32]) -> Ver
 
 fn arrive(context: &Context) -> Verdict {
     const NUMBERS: [f32; 5] = [41.0, 42.0, 43.0, 44.0, 45.0];
-    comes_back(context, &HostArray::new(&f32_bytes(&NUMBERS), ElementType::F32, &[5]), &NUMBERS)
+    let array = f32_bytes(&NUMBERS);
+    let outcome = comes_back(context, &HostArray::new(&array, ElementType::F32, &[5]), &NUMBERS);
+    let is_wrong = |message: &str| message.contains(DIFFER) && !message.contains(TOO_EARLY);
+    match outcome {
+        Err(Finding::Wrong(message)) if is_wrong(&message) && !message.contains(HOST_MEMORY) => {
+            Err(Finding::Wrong(format!("{message}. {WRONG_TRANSFER}{}", right_lengths(context))))
+        }
+        outcome => outcome,
+    }
+}
+
+/// Returns a sentence about the lengths of arrays that come back unchanged, if some do.
+fn right_lengths(context: &Context) -> String {
+    const LONGEST: usize = 40;
+    let comes_back = |length: &usize| {
+        let values: Vec<f32> = (0..*length).map(|value| 41.0 + value as f32).collect();
+        let array = f32_bytes(&values);
+        comes_back(context, &HostArray::new(&array, ElementType::F32, &[*length as i64]), &values).is_ok()
+    };
+    let right: Vec<usize> = (1..=LONGEST).filter(comes_back).collect();
+    right_and_padded(&right, LONGEST)
+}
+
+/// Describes the lengths that are right, of those up to the longest one.
+fn right_and_padded(right: &[usize], longest: usize) -> String {
+    if right.is_empty() {
+        return String::new();
+    }
+    let padded = (2..=longest / 2).rev().find(|size| {
+        // The first element behind those of a block is often at the right place.
+        let is_one_more = |length: &usize| length % size == 1;
+        let multiples = (1..=longest).filter(|length| length % size == 0);
+        right.iter().copied().filter(|length| !is_one_more(length)).eq(multiples)
+    });
+    let padded = padded.map_or_else(String::new, |size| {
+        format!(". Multiples of {size} are right: the plugin probably confuses the array with one that is padded to these")
+    });
+    format!(". Of the arrays of 1 to {longest} elements, those of {right:?} are right{padded}")
 }
 
 fn scalar(context: &Context) -> Verdict {

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use super::Row;
 use super::explanation::{
-    ALONE, Table, explains, fails_everywhere, function, is_indirect, is_only_an_error, is_pervasive,
-    name_one_fault, names_a_cause, names_its_field, names_its_function, observer, quotes,
+    ALONE, Table, explains, fails_everywhere, function, is_indirect, is_of_order, is_only_an_error,
+    is_pervasive, name_one_fault, names_a_cause, names_its_field, names_its_function, observer, quotes,
 };
 use crate::conform::harness::{
     AFTER_THE_CALL, CLIENT, CONVERTED, Check, DURING, HAZARD, INITIALIZES, LAYOUT_IGNORED, MISSED_CALLBACKS,
-    NEVER_COMPLETE, PAST_THE_END, PLANAR, STALE, STRIDES_IGNORED, Status,
+    NEVER_COMPLETE, PAST_THE_END, PLANAR, STALE, STRIDES_IGNORED, Status, WRONG_TRANSFER,
 };
 
 /// Sets [`Row::echo_of`] of each failure that another failure [explains](explains).
@@ -73,12 +73,13 @@ fn group_failures(rows: &mut [Row], checks: &[Check]) {
         let unexplained: Vec<usize> = left.iter().copied().filter(|i| !is_quoted(*i)).collect();
         let candidates = if unexplained.is_empty() { &left } else { &unexplained };
         let by_cause = candidates.iter().map(|&cause| (cause, echoes(cause)));
-        // Of those that explain equally many, one that fails alone, that is direct, that says more than the plugin's error, of
+        // A transfer that is wrong comes first. Of those that explain equally many, one that fails alone, that is direct, that says more than the plugin's error, of
         // the function and the field that the message names, that most hosts need, that calls the fewest functions, or else
         // the first.
         let rank = |(cause, echoes): &(usize, Vec<usize>)| {
             let row = &rows[*cause];
             (
+                row.message.contains(WRONG_TRANSFER),
                 echoes.len(),
                 is_pervasive(row),
                 [NEVER_COMPLETE, MISSED_CALLBACKS].iter().any(|text| row.message.contains(text)),
@@ -129,7 +130,11 @@ fn blame_observer(rows: &mut [Row], checks: &[Check], cause: usize, echoes: &[us
 /// Returns a cause and its echoes, of which one that names the fault exactly is the cause, if there is one.
 fn led_by_an_exact_one(rows: &[Row], (cause, mut echoes): (usize, Vec<usize>)) -> (usize, Vec<usize>) {
     let is_exact = |at: &usize| EXACT.iter().any(|fault| rows[*at].message.contains(fault));
-    let exact = || echoes.iter().position(|at| is_exact(at) && !is_indirect(&rows[*at].name));
+    let is_transfer = rows[cause].message.contains(WRONG_TRANSFER);
+    let leads = |at: &usize| {
+        is_exact(at) && !is_indirect(&rows[*at].name) && !(is_transfer && is_of_order(&rows[*at]))
+    };
+    let exact = || echoes.iter().position(leads);
     // Of several messages that name one fault, the shortest one guesses least.
     let len = |at: usize| rows[at].message.len();
     let same =
@@ -170,7 +175,8 @@ mod tests {
     use super::*;
     use crate::conform::checks;
     use crate::conform::harness::{
-        ACCORDING_TO, DIFFER, ENDS_WITH_ANOTHER, ONE_CODE, ORDER_IGNORED, RIGHT_ON_ANOTHER,
+        ACCORDING_TO, BYTES_COME_LATER, DIFFER, ENDS_WITH_ANOTHER, NOT_WAITED, ONE_CODE, ORDER_IGNORED,
+        RIGHT_ON_ANOTHER,
     };
 
     /// Returns the causes of failures with these names and messages, each with its echoes.
@@ -258,6 +264,31 @@ mod tests {
     }
 
     #[test]
+    fn a_simple_transfer_that_stays_wrong_leads_all_wrong_values() {
+        let hazard = format!("9 of 9 wrong elements, {HAZARD}: the plugin probably does not wait");
+        let transfer = format!("the array: 4 of 5 {DIFFER} 1 is 0; expected 42. {WRONG_TRANSFER}");
+        let messages = [
+            ("waiting/copies_wait_for_data", format!("the copy is [1.0, 0.0]: {NOT_WAITED}")),
+            ("upload/numbers_arrive", transfer),
+            ("hazards/read_after_write", hazard),
+            ("upload/with_gaps", format!("the array: {STRIDES_IGNORED}")),
+            ("codes/differ", "the code is always UNKNOWN".to_owned()),
+        ];
+        let mut rows = messages.each_ref().map(|(name, message)| row(name, Status::Wrong, message));
+        rows[..4].iter_mut().for_each(|row| row.functions = vec!["PJRT_Buffer_ToHostBuffer".into()]);
+        group(&mut rows, &checks());
+        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
+        // Ignored strides are a more exact name of the fault.
+        let strides = Some("upload/with_gaps");
+        assert_eq!(echoes, [strides, strides, strides, None, None]);
+        rows.iter_mut().for_each(|row| row.echo_of = None);
+        let mut rows = [0, 1, 2, 4].map(|at| rows[at].clone());
+        group(&mut rows, &checks());
+        let transfer = Some("upload/numbers_arrive");
+        assert_eq!(rows.each_ref().map(|row| row.echo_of.as_deref()), [transfer, None, transfer, None]);
+    }
+
+    #[test]
     fn an_error_whose_cause_is_named_is_no_cause() {
         let error = "PJRT_Client_Compile: INVALID_ARGUMENT: unsupported program format";
         let named = format!("{error}. The plugin probably reads `format` up to a zero byte");
@@ -315,6 +346,19 @@ mod tests {
         assert!(!is_only_an_error("PJRT_Buffer_Delete: it succeeded, but the event is a null pointer"));
         assert!(!is_only_an_error("the copy cannot be read: PJRT_Buffer_ToHostBuffer: INTERNAL: deleted"));
         assert!(!is_only_an_error("PJRT_Buffer_Delete: INTERNAL: deleted. The plugin probably shares it"));
+    }
+
+    #[test]
+    fn bytes_that_come_after_their_event_explain_crashes() {
+        let later = format!("PJRT_Buffer_ToHostBuffer: it reported that {BYTES_COME_LATER}");
+        let mut rows = [
+            row("lent/a", Status::Crashed, "the process ended with an abort during PJRT_Buffer_Destroy"),
+            row("upload/of_each_rank", Status::Wrong, &later),
+            row("event/b", Status::Wrong, "the event has no error"),
+        ];
+        group(&mut rows, &checks());
+        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
+        assert_eq!(echoes, [Some("upload/of_each_rank"), None, None]);
     }
 
     #[test]

@@ -7,13 +7,13 @@ use crate::array::strided::WRAPPED;
 use crate::conform::harness::{
     ACCORDING_TO, BYTES_COME_LATER, CHANGED_ARGUMENT, CHANGED_BY_CALLBACK, CHANGES_WITH_RUNS,
     COMPLETE_FROM_THE_START, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, EARLIER_ARGUMENT,
-    EARLIER_PROGRAM, ENDS_WITH_ANOTHER, FREED_IN_USE, FREED_PROGRAM, FREED_WHILE_HELD, HAZARD, KEPT_ERROR,
-    KEPT_POINTER, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK,
+    EARLIER_PROGRAM, ENDS_WITH_ANOTHER, FREED_IN_USE, FREED_PROGRAM, FREED_WHILE_HELD, HAZARD, HOST_MEMORY,
+    KEPT_ERROR, KEPT_POINTER, KEPT_TEXT, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK,
     MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NO_CALLBACK_OF_FAILED, NO_FAILURE, NO_HAZARD,
     NOT_CALLED, NOT_IN_READY_EVENT, NOT_SPREAD, NOT_THE_DEFAULT, NOT_WAITED, OF_ANOTHER_DEVICE,
     OFFSET_IGNORED, ONE_CODE, ONE_MESSAGE, ORDER_IGNORED, OUT_OF_ORDER, OVERWRITTEN_OUTPUT, PLANAR,
     READBACK_SIZE, RIGHT_ON_ANOTHER, SAME_ARRAY_TWICE, SAME_ID, STALE, Source, Status, TOO_EARLY, UNKNOWN,
-    WRONG_DEFAULT, matches, runs_again,
+    WRONG_DEFAULT, WRONG_TRANSFER, matches, runs_again,
 };
 use pjrt_testing::host::ElementType;
 
@@ -25,6 +25,7 @@ use pjrt_testing::host::ElementType;
 /// * both name the same [fault](FAULTS),
 /// * both exceeded the time limit,
 /// * the first says that an object [ends with another](ENDS_WITH_ANOTHER), and the second crashed, or had an error in this function,
+/// * the first says that bytes [come after the event](BYTES_COME_LATER), which may be freed memory then, and the second crashed,
 /// * in both the process ended during the same call,
 /// * in both the callback of an event was not called, or the same function says that an array is elsewhere,
 /// * both use several threads, and the second calls the function that the first one is about,
@@ -40,6 +41,7 @@ use pjrt_testing::host::ElementType;
 /// * the first says that a function [answers for an earlier object](STALE), and the second called this function,
 /// * the first names a fault that makes many values [wrong](PERVASIVE), and the second found wrong values after it had called the
 ///   function,
+/// * the first says that the simplest transfer is [wrong](WRONG_TRANSFER), and the second found wrong values in an array,
 /// * a control of the second showed that it is not about what the check tests, and the first names a cause,
 /// * the first says that an event is [never complete](NEVER_COMPLETE), and the second waited for one in vain,
 ///   or exceeded the time limit,
@@ -85,6 +87,7 @@ pub(super) fn explains(rows: &[Row], table: &Table<'_>, cause: &Row, other: &Row
         })
         || breaks_the_interface(&cause.message) && other.message.contains(&cause.message)
         || check.is_some_and(|check| is_of_values(cause, check, other))
+        || is_of_transfers(cause, other)
         || cause.message.contains(ONE_MESSAGE) && is_of_messages(other)
         || cause.message.contains(ONE_CODE) && is_of_codes(cause, other)
         || is_refuted(other) && !is_indirect(&cause.name) && names_a_cause(&cause.message)
@@ -126,13 +129,17 @@ fn say_the_same(cause: &Row, other: &Row) -> bool {
 }
 
 /// Returns `true` if the message of a failure says that an object ends with another one, and the other check crashed, hung or had
-/// an error in the function that the first one is about.
+/// an error in the function that the first one is about, or that bytes come later, and the other check crashed.
 fn is_corrupted(cause: &Row, check: &Check, other: &Row) -> bool {
     let uses_it =
         || is_of_an_error(&other.message) && other.functions.iter().any(|called| called == function(check));
-    cause.message.contains(ENDS_WITH_ANOTHER)
-        && (matches!(other.status, Status::Crashed | Status::TimedOut)
-            || other.status == Status::Wrong && uses_it())
+    let writes_to_freed = cause.message.contains(BYTES_COME_LATER)
+        && !is_indirect(&cause.name)
+        && other.status == Status::Crashed;
+    writes_to_freed
+        || cause.message.contains(ENDS_WITH_ANOTHER)
+            && (matches!(other.status, Status::Crashed | Status::TimedOut)
+                || other.status == Status::Wrong && uses_it())
 }
 
 /// The table of checks, by their names, and the number of checks that are about each function.
@@ -203,7 +210,7 @@ pub(super) fn is_pervasive(row: &Row) -> bool {
 
 /// Returns `true` if the message of a failure names a fault in the order of operations, for which it has evidence. What other checks
 /// say of wrong values may follow from it.
-fn is_of_order(row: &Row) -> bool {
+pub(super) fn is_of_order(row: &Row) -> bool {
     [HAZARD, TOO_EARLY, BYTES_COME_LATER, COMPLETE_FROM_THE_START, NOT_WAITED]
         .iter()
         .any(|text| row.message.contains(text))
@@ -225,7 +232,24 @@ fn is_of_values(cause: &Row, check: &Check, other: &Row) -> bool {
         && (!is_pervasive(other) || is_of_order(cause) && !is_of_order(other) || is_controlled(cause, other))
         && other.status == Status::Wrong
         && !is_only_an_error(&other.message)
-        && other.functions.iter().any(|called| called == function(check))
+        && other.functions.iter().any(|called| called == blamed(cause).unwrap_or(function(check)))
+}
+
+/// Returns the function that a message about late bytes begins with, whatever the check is about.
+fn blamed(row: &Row) -> Option<&str> {
+    let (name, _) = row.message.split_once(": ").filter(|_| row.message.contains(BYTES_COME_LATER))?;
+    name.starts_with("PJRT_").then_some(name)
+}
+
+/// Returns `true` if the first failure says that the simplest transfer is wrong, from which wrong values of arrays follow, whatever
+/// the second one says of their cause.
+fn is_of_transfers(cause: &Row, other: &Row) -> bool {
+    const READ: &str = "PJRT_Buffer_ToHostBuffer";
+    cause.message.contains(WRONG_TRANSFER)
+        && !other.message.contains(WRONG_TRANSFER)
+        && other.status == Status::Wrong
+        && !is_only_an_error(&other.message)
+        && other.functions.iter().any(|called| called == READ)
 }
 
 /// Returns `true` if a failure is about an error with the only code that a plugin has.
@@ -322,7 +346,7 @@ pub(crate) const SLOW: &str = "the check takes about as long as its time limit, 
 
 /// Phrases of messages that name one fault of a plugin, which many checks notice.
 const FAULTS: &[&str] = &[
-    "still reads the host's memory",
+    HOST_MEMORY,
     "the elements are packed",
     "a conversion",
     "of which true is 1",
@@ -501,7 +525,7 @@ pub(super) fn is_only_an_error(message: &str) -> bool {
 
 /// Returns `true` if the message says what the plugin probably did.
 pub(super) fn names_a_cause(message: &str) -> bool {
-    ["probabl", NEVER_COMPLETE].iter().any(|words| message.contains(words))
+    ["probabl", NEVER_COMPLETE, BYTES_COME_LATER].iter().any(|words| message.contains(words))
         || message.contains("Probable cause: ") && !message.contains(UNKNOWN)
 }
 

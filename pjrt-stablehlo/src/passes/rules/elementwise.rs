@@ -2,6 +2,7 @@
 
 use crate::build::Builder;
 use crate::formulas::{arithmetic, bits, both_at_least_f32, elementwise, power as powers, with_sign};
+use crate::ir::ops::ReducePrecision;
 use crate::ir::{
     ComparisonDirection as Cmp, ComparisonType, ElementKind, ElementType, Literal, LiteralData, Op,
     Operation, TensorType, ValueId,
@@ -240,10 +241,24 @@ pub(super) fn constant(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, 
 pub(super) fn convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let ([x], result) = (r.operands(op)?, r.result(op)?);
     let (from, to) = (r.b.element(x), result.element_type());
+    let is_narrow = |element: ElementType| element.is_float() && element.bits() < 32;
     match (from, to) {
         (ElementType::I1, ElementType::I1) => Ok(x),
         (ElementType::I1, _) => Ok(arithmetic::from_boolean(&mut r.b, x, to)),
         (_, ElementType::I1) => Ok(r.b.compare_with(Cmp::Ne, x, 0.0)),
+        _ if from != ElementType::F32 && to != ElementType::F32 && (is_narrow(from) || is_narrow(to)) => {
+            let wide = r.b.convert(x, ElementType::F32);
+            // Some compilers unite a conversion of integers with a rounding one after it, and then lack what they have made.
+            let exact = match to {
+                ElementType::F16 | ElementType::BF16 if from.is_integer() => {
+                    let (exponent_bits, mantissa_bits) =
+                        (to.exponent_bits().into(), to.mantissa_bits().into());
+                    r.b.op(ReducePrecision { exponent_bits, mantissa_bits }, &[wide])
+                }
+                _ => wide,
+            };
+            Ok(r.b.convert(exact, to))
+        }
         _ => match bits::signed_of(to).filter(|signed| from.is_integer() && *signed != to) {
             Some(signed) => {
                 let converted = r.b.convert(x, signed);
@@ -251,7 +266,7 @@ pub(super) fn convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
             }
             None => Err(unsupported(format!(
                 "{} from {from} to {to} cannot be decomposed, expected one of them to be i1, or both to be integers and \
-                 the result to be unsigned",
+                 the result to be unsigned, or one of them to be a float of less than 32 bits",
                 op.kind.name()
             ))),
         },

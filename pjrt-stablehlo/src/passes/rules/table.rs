@@ -146,7 +146,7 @@ pub(crate) const RULES: &[Rule] = {
         ),
         on_demand(
             O::Convert,
-            "`select`, `compare`, from and to booleans; `bitcast_convert` of signed integers, to unsigned ones",
+            "`select`, `compare`, from and to booleans; `bitcast_convert` of signed integers, to unsigned ones; conversions from and to f32, for narrower floats",
             Value(elementwise::convert),
         ),
         on_demand(
