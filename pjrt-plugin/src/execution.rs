@@ -260,6 +260,25 @@ impl<B> Input<B> {
         Arc::try_unwrap(storage).map_err(|storage| Self { storage, donated })
     }
 
+    /// Removes the first donated input whose storage `fits` from a list of inputs, and returns the storage, to which a result can be
+    /// written. Returns `None` if there is none: the result needs memory of its own.
+    ///
+    /// ```
+    /// use pjrt_plugin::Input;
+    ///
+    /// /// Returns the memory of an output of `size` bytes.
+    /// fn memory(inputs: &mut Vec<Input<Vec<u8>>>, size: usize) -> Vec<u8> {
+    ///     Input::take_donated(inputs, |bytes| bytes.len() == size).unwrap_or_else(|| vec![0; size])
+    /// }
+    ///
+    /// assert_eq!(memory(&mut Vec::new(), 2), [0, 0]);
+    /// ```
+    pub fn take_donated(inputs: &mut Vec<Self>, fits: impl Fn(&B) -> bool) -> Option<B> {
+        // An input that is donated has the only share.
+        let position = inputs.iter().position(|input| input.is_donated() && fits(input.get()))?;
+        inputs.remove(position).into_donated().ok()
+    }
+
     /// Returns the share of the storage, for reading.
     #[must_use]
     pub fn into_shared(self) -> Arc<B> {
@@ -733,6 +752,20 @@ mod tests {
         let finished = launch.finished().unwrap_or_else(|_| panic!("the execution is complete"));
         let logged = log.lock().unwrap().clone();
         (logged, finished.outputs.map(|_| finished.ready))
+    }
+
+    #[test]
+    fn the_first_donated_input_that_fits_and_has_no_other_share_is_taken() {
+        let donated = |number: i32| Input { storage: Arc::new(number), donated: true };
+        let held = donated(5);
+        let share = Arc::clone(&held.storage);
+        let mut inputs = vec![Input::shared(Arc::new(4)), held, donated(1), donated(6), donated(7)];
+        assert_eq!(Input::take_donated(&mut inputs, |number| *number > 3), Some(6));
+        assert_eq!(inputs.iter().map(|input| **input).collect::<Vec<_>>(), [4, 5, 1, 7]);
+        drop(share);
+        assert_eq!(Input::take_donated(&mut inputs, |number| *number > 3), Some(5));
+        assert_eq!(Input::take_donated(&mut inputs, |number| *number > 7), None);
+        assert_eq!(inputs.len(), 3);
     }
 
     #[test]

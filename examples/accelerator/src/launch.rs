@@ -39,7 +39,7 @@ pub(crate) fn launch(executable: &Arc<Executable>, chips: &[Arc<Chip>], ready: R
 }
 
 /// Allocates the outputs and the scratch memory of a program, and creates its command. An output takes the memory of a donated
-/// argument of the same size; `into_donated` succeeds after `is_donated`.
+/// argument of the same size.
 fn prepare(
     executable: &Arc<Executable>,
     chip: &Arc<Chip>,
@@ -50,9 +50,7 @@ fn prepare(
     let mut outputs = Vec::new();
     for (index, spec) in executable.outputs().iter().enumerate() {
         let holder = format!("output {index} of '{name}'");
-        let reusable = inputs.iter().position(|input| input.is_donated() && input.fits(spec));
-        let donated = reusable.and_then(|position| inputs.remove(position).into_donated().ok());
-        outputs.push(match donated {
+        outputs.push(match Input::take_donated(inputs, |buffer| buffer.fits(spec)) {
             Some(buffer) => buffer.reuse(spec, &holder),
             None => Buffer::allocate(chip, spec, &holder)?,
         });

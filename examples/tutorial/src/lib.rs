@@ -169,9 +169,8 @@ impl Executable {
         let mut outputs = Vec::new();
         for (index, spec) in self.signature.outputs.iter().enumerate() {
             let (size, holder) = (dense_size(spec.dims(), 4)?, format!("output {index} of '{name}'"));
-            // An output takes the memory of a donated argument of the same size. `into_donated` succeeds after `is_donated`.
-            let donated = inputs.iter().position(|input| input.is_donated() && input.size == size);
-            outputs.push(match donated.and_then(|position| inputs.remove(position).into_donated().ok()) {
+            // An output takes the memory of a donated argument of the same size.
+            outputs.push(match Input::take_donated(inputs, |buffer| buffer.size == size) {
                 Some(buffer) => {
                     buffer.block.set_holder(holder);
                     buffer

@@ -270,6 +270,9 @@ fn temporaries(context: &Context) -> Verdict {
     }
 }
 
+/// A request for too much memory.
+type Attempt<'a> = &'a dyn Fn() -> Result<(), Error>;
+
 /// Does what the memory does not suffice for, in each way, and then something small.
 fn works_after_refusals(context: &Context) -> Verdict {
     // 64 TiB, which a host does not have either, unless twice as much as the device has is less than what the host has.
@@ -300,10 +303,10 @@ fn works_after_refusals(context: &Context) -> Verdict {
         let scalar = client.upload(&HostArray::new(&one, ElementType::F32, &[]), Some(device), None)?;
         launch(large, &[&scalar.buffer], 981)?.output(0, 0)?.ready()?.wait()
     };
-    let refused: [(&str, &dyn Fn() -> Result<(), Error>); 3] =
-        [("an upload", &upload), ("an array", &create), ("an output", &execute)];
-    for (what, refuse) in refused {
-        let Err(refusal) = refuse() else { continue };
+    for (what, attempt) in
+        [("an upload", &upload as Attempt<'_>), ("an array", &create), ("an output", &execute)]
+    {
+        let Err(refusal) = attempt() else { continue };
         for (operation, outcome) in [
             ("a transfer", works()),
             ("an execution", add.as_ref().map_or(Ok(Vec::new()), |add| sum(&client, add))),
