@@ -136,7 +136,7 @@ struct Conform {
     #[arg(long, group = "printed")]
     html: bool,
     /// Time limit of each check, in seconds
-    #[arg(long, default_value = "60", value_name = "SECONDS", value_parser = child::seconds())]
+    #[arg(long, default_value = conform::TIMEOUT, value_name = "SECONDS", value_parser = child::seconds())]
     timeout: Duration,
     /// Run many checks in each process, and start another only if it ends
     #[arg(long)]

@@ -1,7 +1,6 @@
 //! Executions of programs, with their inputs and the promise of their outputs.
 
 use std::fmt;
-use std::sync::Arc;
 
 use crate::core::by_device::ByDevice;
 use crate::core::event::{Event, EventSource, after};
@@ -12,6 +11,7 @@ use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::host_callback::HostCallbacks;
 use crate::host_view::{ReadsViews, sealed};
+use crate::input::Input;
 use crate::user_data::UserData;
 
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
@@ -218,81 +218,6 @@ impl<B> Job<B> {
 /// # let _ = |error: Error| error;
 /// ```
 pub struct ReadyExecution<B>(Execution<B>);
-
-/// An input of an execution: a share of the storage, or, if it is donated, the storage itself. See the examples of
-/// [`Execution`] and [`ReadyExecution`].
-pub struct Input<B> {
-    storage: Arc<B>,
-    donated: bool,
-}
-
-impl<B> Input<B> {
-    /// Creates an input that is not donated.
-    #[inline]
-    pub(crate) fn shared(storage: Arc<B>) -> Self {
-        Self { storage, donated: false }
-    }
-
-    /// Returns the storage.
-    #[must_use]
-    pub fn get(&self) -> &B {
-        &self.storage
-    }
-
-    /// Returns whether [`into_donated`](Self::into_donated) returns the storage: the host has donated it, and there is no
-    /// other share. Once the result is `true`, it stays `true`.
-    #[must_use]
-    pub fn is_donated(&self) -> bool {
-        // The buffer no longer has a share, so the number of shares can only decrease.
-        self.donated && Arc::strong_count(&self.storage) == 1
-    }
-
-    /// Returns the storage itself, if it is donated and there is no other share. Results may be written to it.
-    ///
-    /// # Errors
-    ///
-    /// Returns the input if it is not donated, or if there are other shares of its storage.
-    pub fn into_donated(self) -> Result<B, Self> {
-        let Self { storage, donated } = self;
-        if !donated {
-            return Err(Self { storage, donated });
-        }
-        Arc::try_unwrap(storage).map_err(|storage| Self { storage, donated })
-    }
-
-    /// Removes the first donated input whose storage `fits` from a list of inputs, and returns the storage, to which a result can be
-    /// written. Returns `None` if there is none: the result needs memory of its own.
-    ///
-    /// ```
-    /// use pjrt_plugin::Input;
-    ///
-    /// /// Returns the memory of an output of `size` bytes.
-    /// fn memory(inputs: &mut Vec<Input<Vec<u8>>>, size: usize) -> Vec<u8> {
-    ///     Input::take_donated(inputs, |bytes| bytes.len() == size).unwrap_or_else(|| vec![0; size])
-    /// }
-    ///
-    /// assert_eq!(memory(&mut Vec::new(), 2), [0, 0]);
-    /// ```
-    pub fn take_donated(inputs: &mut Vec<Self>, fits: impl Fn(&B) -> bool) -> Option<B> {
-        // An input that is donated has the only share.
-        let position = inputs.iter().position(|input| input.is_donated() && fits(input.get()))?;
-        inputs.remove(position).into_donated().ok()
-    }
-
-    /// Returns the share of the storage, for reading.
-    #[must_use]
-    pub fn into_shared(self) -> Arc<B> {
-        self.storage
-    }
-}
-
-impl<B> std::ops::Deref for Input<B> {
-    type Target = B;
-
-    fn deref(&self) -> &B {
-        self.get()
-    }
-}
 
 /// Launches on single devices that wait for the result of the execution that they are combined into.
 pub(crate) struct Joint<B> {
@@ -699,12 +624,6 @@ impl<B: Send + Sync + 'static> fmt::Debug for ReadyExecution<B> {
     }
 }
 
-impl<B> fmt::Debug for Input<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Input({})", if self.donated { "donated" } else { "shared" })
-    }
-}
-
 impl fmt::Debug for Completion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Completion")
@@ -713,7 +632,7 @@ impl fmt::Debug for Completion {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
 
@@ -752,20 +671,6 @@ mod tests {
         let finished = launch.finished().unwrap_or_else(|_| panic!("the execution is complete"));
         let logged = log.lock().unwrap().clone();
         (logged, finished.outputs.map(|_| finished.ready))
-    }
-
-    #[test]
-    fn the_first_donated_input_that_fits_and_has_no_other_share_is_taken() {
-        let donated = |number: i32| Input { storage: Arc::new(number), donated: true };
-        let held = donated(5);
-        let share = Arc::clone(&held.storage);
-        let mut inputs = vec![Input::shared(Arc::new(4)), held, donated(1), donated(6), donated(7)];
-        assert_eq!(Input::take_donated(&mut inputs, |number| *number > 3), Some(6));
-        assert_eq!(inputs.iter().map(|input| **input).collect::<Vec<_>>(), [4, 5, 1, 7]);
-        drop(share);
-        assert_eq!(Input::take_donated(&mut inputs, |number| *number > 3), Some(5));
-        assert_eq!(Input::take_donated(&mut inputs, |number| *number > 7), None);
-        assert_eq!(inputs.len(), 3);
     }
 
     #[test]

@@ -198,6 +198,7 @@ pub mod ext;
 pub mod host_buffer;
 pub mod host_callback;
 pub mod host_view;
+pub mod input;
 pub mod kv_store;
 pub mod layout;
 pub mod memory;
@@ -230,10 +231,11 @@ pub use crate::{
     device_assignment::DeviceAssignment,
     element_type::ElementType,
     executable::ArraySpec,
-    execution::{Completion, Execution, Input, Prepared, ReadyExecution},
+    execution::{Completion, Execution, Prepared, ReadyExecution},
     host_buffer::{CopyToHost, HostBuffer},
     host_callback::{HostCallbacks, HostStream},
     host_view::{HostView, HostViewLease, ReadsViews},
+    input::Input,
     kv_store::{KeyValueBackend, KeyValueStore},
     layout::Layout,
     memory::Memory,

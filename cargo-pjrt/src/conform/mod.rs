@@ -24,6 +24,6 @@ mod runner;
 pub use child::child;
 pub use harness::{AnotherOptions, Check, Sequences, Source, Status, another_process};
 pub use list::{Listed, checks, select};
-pub use options::{ChildOptions, Isolation, Options};
+pub use options::{ChildOptions, Isolation, Options, TIMEOUT};
 pub use report::{Format, Report, Row};
 pub use runner::run;

@@ -63,6 +63,8 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
         profile: options.profile.map(|profile| profile.name().to_owned()),
         unknown_option: run.unknown_option,
         interrupted,
+        timeout: options.timeout,
+        sequences: options.sequences,
         lists_advice: options.lists_advice || options.filter.is_some() || !options.only.is_empty(),
         rows: run.rows,
         seconds: started.elapsed().as_secs_f64(),

@@ -28,8 +28,9 @@ use crate::core::sync::lock;
 use crate::core::vec_move::move_by_words;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
-use crate::execution::{Execution, Input, Inputs, Job, Rare};
+use crate::execution::{Execution, Inputs, Job, Rare};
 use crate::host_callback::HostCallbacks;
+use crate::input::Input;
 use crate::shape::Shape;
 use crate::user_data::UserData;
 

@@ -268,10 +268,13 @@ mod tests {
         let hazard = format!("9 of 9 wrong elements, {HAZARD}: the plugin probably does not wait");
         let transfer = format!("the array: 4 of 5 {DIFFER} 1 is 0; expected 42. {WRONG_TRANSFER}");
         let messages = [
-            ("waiting/copies_wait_for_data", format!("the copy is [1.0, 0.0]: {NOT_WAITED}")),
+            (
+                "waiting/copies_wait_for_data",
+                format!("the copy is [1.0, 0.0]; expected [1.0, 2.0]: {NOT_WAITED}"),
+            ),
             ("upload/numbers_arrive", transfer),
             ("hazards/read_after_write", hazard),
-            ("upload/with_gaps", format!("the array: {STRIDES_IGNORED}")),
+            ("upload/with_gaps", format!("the array: 2 of 3 {DIFFER} 1: {STRIDES_IGNORED}")),
             ("codes/differ", "the code is always UNKNOWN".to_owned()),
         ];
         let mut rows = messages.each_ref().map(|(name, message)| row(name, Status::Wrong, message));
@@ -286,6 +289,7 @@ mod tests {
         group(&mut rows, &checks());
         let transfer = Some("upload/numbers_arrive");
         assert_eq!(rows.each_ref().map(|row| row.echo_of.as_deref()), [transfer, None, transfer, None]);
+        assert_eq!(listed(&rows.each_ref())[0].name, "upload/numbers_arrive");
     }
 
     #[test]
@@ -355,10 +359,12 @@ mod tests {
             row("lent/a", Status::Crashed, "the process ended with an abort during PJRT_Buffer_Destroy"),
             row("upload/of_each_rank", Status::Wrong, &later),
             row("event/b", Status::Wrong, "the event has no error"),
+            row("compile/c", Status::Crashed, "the process ended with a segmentation fault"),
         ];
+        rows[0].functions = vec!["PJRT_Buffer_ToHostBuffer".into(), "PJRT_Buffer_Destroy".into()];
         group(&mut rows, &checks());
         let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
-        assert_eq!(echoes, [Some("upload/of_each_rank"), None, None]);
+        assert_eq!(echoes, [Some("upload/of_each_rank"), None, None, None]);
     }
 
     #[test]

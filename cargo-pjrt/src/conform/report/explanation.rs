@@ -25,7 +25,7 @@ use pjrt_testing::host::ElementType;
 /// * both name the same [fault](FAULTS),
 /// * both exceeded the time limit,
 /// * the first says that an object [ends with another](ENDS_WITH_ANOTHER), and the second crashed, or had an error in this function,
-/// * the first says that bytes [come after the event](BYTES_COME_LATER), which may be freed memory then, and the second crashed,
+/// * the first says that bytes [come after the event](BYTES_COME_LATER), which may be freed memory then, and the second called the function and crashed,
 /// * in both the process ended during the same call,
 /// * in both the callback of an event was not called, or the same function says that an array is elsewhere,
 /// * both use several threads, and the second calls the function that the first one is about,
@@ -129,13 +129,13 @@ fn say_the_same(cause: &Row, other: &Row) -> bool {
 }
 
 /// Returns `true` if the message of a failure says that an object ends with another one, and the other check crashed, hung or had
-/// an error in the function that the first one is about, or that bytes come later, and the other check crashed.
+/// an error in the function that the first one is about, or that bytes come later, and the other check called the function and crashed.
 fn is_corrupted(cause: &Row, check: &Check, other: &Row) -> bool {
     let uses_it =
         || is_of_an_error(&other.message) && other.functions.iter().any(|called| called == function(check));
-    let writes_to_freed = cause.message.contains(BYTES_COME_LATER)
-        && !is_indirect(&cause.name)
-        && other.status == Status::Crashed;
+    let calls = |function: &str| other.functions.iter().any(|called| called == function);
+    let writes_to_freed =
+        !is_indirect(&cause.name) && other.status == Status::Crashed && blamed(cause).is_some_and(calls);
     writes_to_freed
         || cause.message.contains(ENDS_WITH_ANOTHER)
             && (matches!(other.status, Status::Crashed | Status::TimedOut)
@@ -245,10 +245,11 @@ fn blamed(row: &Row) -> Option<&str> {
 /// the second one says of their cause.
 fn is_of_transfers(cause: &Row, other: &Row) -> bool {
     const READ: &str = "PJRT_Buffer_ToHostBuffer";
+    const VALUES: [&str; 5] = [DIFFER, "]; expected [", "wrong elements", "wrong results", "element 0 of"];
     cause.message.contains(WRONG_TRANSFER)
         && !other.message.contains(WRONG_TRANSFER)
         && other.status == Status::Wrong
-        && !is_only_an_error(&other.message)
+        && VALUES.iter().any(|words| other.message.contains(words))
         && other.functions.iter().any(|called| called == READ)
 }
 
@@ -525,7 +526,7 @@ pub(super) fn is_only_an_error(message: &str) -> bool {
 
 /// Returns `true` if the message says what the plugin probably did.
 pub(super) fn names_a_cause(message: &str) -> bool {
-    ["probabl", NEVER_COMPLETE, BYTES_COME_LATER].iter().any(|words| message.contains(words))
+    ["probabl", NEVER_COMPLETE, BYTES_COME_LATER, WRONG_TRANSFER].iter().any(|words| message.contains(words))
         || message.contains("Probable cause: ") && !message.contains(UNKNOWN)
 }
 

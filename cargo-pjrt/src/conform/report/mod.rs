@@ -9,10 +9,12 @@ mod text;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::harness::{ONE_DEVICE, Status};
+use super::harness::{ONE_DEVICE, Sequences, Status};
+use super::options::TIMEOUT;
 use crate::process::output::visible;
 use crate::requirements::Profile;
 
@@ -48,6 +50,12 @@ pub struct Report {
     /// `true` if the text lists the advice, and not only the number.
     #[serde(skip)]
     pub lists_advice: bool,
+    /// The time limit of each check.
+    #[serde(skip)]
+    pub timeout: Duration,
+    /// The seed and the number of the random sequences of calls.
+    #[serde(skip)]
+    pub sequences: Sequences,
     /// The outcomes of the checks, in order.
     pub rows: Vec<Row>,
     /// The duration of the run in seconds. Several checks may have run at once.
@@ -161,18 +169,32 @@ impl Report {
 
     /// Returns the command that runs a check again.
     fn again(&self, check: &str) -> String {
+        let mut command = self.without_a_limit(check);
+        let timeout = self.timeout.as_secs_f64().to_string();
+        if !self.timeout.is_zero() && timeout != TIMEOUT {
+            command += &format!(" --timeout {timeout}");
+        }
+        command
+    }
+
+    /// Returns the command that runs a check again, without a time limit.
+    fn without_a_limit(&self, check: &str) -> String {
         let options: String =
             self.create_options.iter().map(|option| format!(" --option {}", quoted(option))).collect();
         let profile = self.profile.as_ref().map(|name| format!(" --profile {name}")).unwrap_or_default();
+        let Sequences { seed, rounds } = self.sequences;
+        let is_random = check.starts_with("random/") && self.sequences != Sequences::default();
+        let rounds = rounds.map(|rounds| format!(" --rounds {rounds}")).unwrap_or_default();
+        let sequences = if is_random { format!(" --seed {seed}{rounds}") } else { String::new() };
         format!(
-            "cargo pjrt conform {} --check {check}{profile}{options}",
+            "cargo pjrt conform {} --check {check}{profile}{options}{sequences}",
             quoted(&self.plugin.display().to_string())
         )
     }
 
     /// Returns the command that runs a check in gdb, without a time limit that would end a debugging session.
     fn debugger(&self, check: &str) -> String {
-        let command = self.again(check).replacen("cargo pjrt", "cargo-pjrt", 1);
+        let command = self.without_a_limit(check).replacen("cargo pjrt", "cargo-pjrt", 1);
         format!("gdb -ex 'set follow-fork-mode child' --args {command} --timeout 86400")
     }
 
@@ -280,6 +302,8 @@ pub(super) mod tests {
             unknown_option: Some("the options are: num_devices".into()),
             interrupted: false,
             lists_advice: false,
+            timeout: Duration::from_secs(60),
+            sequences: Sequences::default(),
             rows,
             seconds: 1.0,
         }
@@ -349,11 +373,18 @@ pub(super) mod tests {
 
     #[test]
     fn commands_repeat_the_options_and_quote_them() {
-        let report = report(vec![row("area/rule", Status::Wrong, "")]);
+        let mut report =
+            report(vec![row("area/rule", Status::Wrong, ""), row("random/a", Status::Wrong, "b")]);
         let text = report.print(Format::Text);
         let again = "cargo pjrt conform 'a plugin.so' --check area/rule --option num_devices=2\n";
         assert!(text.contains(again), "{text}");
         assert!(text.contains("--args cargo-pjrt conform 'a plugin.so' --check NAME"), "{text}");
+        report.timeout = Duration::from_millis(2500);
+        report.sequences = Sequences { seed: 7, rounds: Some(3) };
+        let text = report.print(Format::Text);
+        assert!(text.contains("--check area/rule --option num_devices=2 --timeout 2.5\n"), "{text}");
+        let random = "--check random/a --option num_devices=2 --seed 7 --rounds 3 --timeout 2.5\n";
+        assert!(text.contains(random), "{text}");
     }
 
     #[test]

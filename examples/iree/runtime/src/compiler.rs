@@ -1,7 +1,7 @@
 //! The compiler, which runs in a process of its own: an error in it that ends its process does not end that of the user.
 
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +12,11 @@ use crate::status::{Code, Error, Result};
 /// The program of the compiler.
 const PROGRAM: &str = "iree-compile";
 
-/// The script that starts the compiler with a stack of this many KiB: it recurses along the operations of a program.
-const WITH_STACK: &str = "ulimit -s 262144 2>/dev/null; exec \"$0\" \"$@\"";
+/// The script that starts the compiler with a stack of this many KiB, because it recurses along the operations of a program. Where the
+/// system has `setpriv` of util-linux, the compiler ends when this process ends, also if it is killed: it would go on for minutes.
+const WITH_STACK: &str = "ulimit -s 262144 2>/dev/null
+if setpriv --pdeathsig KILL true 2>/dev/null; then exec setpriv --pdeathsig KILL \"$0\" \"$@\"; fi
+exec \"$0\" \"$@\"";
 
 /// The line of the version begins with this text.
 const VERSION: &str = "IREE compiler version ";
@@ -130,12 +133,14 @@ impl Compiler {
         fs::write(&source, program).map_err(in_files)?;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", WITH_STACK]).arg(&self.program).arg(&source).arg("-o").arg(&code).args(flags);
-        end_with_this_process(&mut command);
-        let output = command.stdin(Stdio::null()).output().map_err(|error| {
-            let is_ignored = error.raw_os_error() == Some(libc::ECHILD);
-            let hint = if is_ignored { ", because this process ignores SIGCHLD" } else { "" };
-            CompileError::of_io(&format!("run the compiler and learn how it ends{hint}"), &error)
-        })?;
+        let output = match command.stdin(Stdio::null()).output() {
+            // Processes that ignore SIGCHLD, or wait for all of their children, learn from the file how the compiler ended.
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
+                let what = "read the code; this process ignores SIGCHLD or waits for all children, so why it is missing is unknown";
+                return fs::read(&code).map_err(|error| CompileError::of_io(what, &error));
+            }
+            output => output.map_err(|error| CompileError::of_io("run the compiler", &error))?,
+        };
         if output.status.success() {
             return fs::read(&code).map_err(|error| {
                 let text = format!("the compiler wrote no code with the flags {flags:?}: {error}");
@@ -145,22 +150,6 @@ impl Compiler {
         }
         Err(failure(&output, &files.0))
     }
-}
-
-/// Lets the process of a command end when this process ends, also if it is killed. Otherwise it would go on for minutes.
-fn end_with_this_process(command: &mut Command) {
-    let parent = std::process::id();
-    let register = move || {
-        // SAFETY: The functions have no preconditions.
-        let is_orphan = unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
-            libc::getppid().cast_unsigned() != parent
-        };
-        if is_orphan { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
-    };
-    // SAFETY: The function makes two system calls, which are async-signal-safe, and allocates no memory. The signal is sent at the
-    // end of the thread that starts the process: it waits until the process has ended.
-    unsafe { command.pre_exec(register) };
 }
 
 /// A folder for the files of a compilation, which is removed when this is dropped.

@@ -4,7 +4,7 @@
 //!
 //! | type | object of IREE |
 //! |---|---|
-//! | [`Compiler`] | `libIREECompiler.so`: from StableHLO to the code of a program |
+//! | [`Compiler`] | `iree-compile`, beside `libIREECompiler.so`: from StableHLO to the code of a program |
 //! | [`Driver`], [`Device`] | a HAL driver and one of its devices, with the device's allocator |
 //! | [`Array`] | a buffer view: memory of a device, with an element type and dimensions |
 //! | [`Fence`] | a point on a timeline semaphore, for which hosts and devices wait |

@@ -248,4 +248,20 @@ mod tests {
         thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(wake))));
         assert_eq!(SEMAPHORE.load(Ordering::SeqCst), 4000);
     }
+
+    #[test]
+    fn the_options_have_the_layout_of_iree() {
+        let mut options = Options::default();
+        // SAFETY: The options are valid for writes.
+        unsafe { iree_hal_vulkan_driver_options_initialize(&mut options) };
+        let DeviceOptions {
+            dispatch_abis,
+            max_cached_replay_instances,
+            max_cached_replay_bytes,
+            retained_cached_replay_instances,
+            ..
+        } = options.device;
+        assert_eq!((dispatch_abis, max_cached_replay_instances), (3, 16));
+        assert_eq!((max_cached_replay_bytes, retained_cached_replay_instances), (64 << 20, 1));
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::build::Builder;
 use crate::formulas::{arithmetic, bits, both_at_least_f32, elementwise, power as powers, with_sign};
-use crate::ir::ops::ReducePrecision;
+use crate::ir::ops::OptimizationBarrier;
 use crate::ir::{
     ComparisonDirection as Cmp, ComparisonType, ElementKind, ElementType, Literal, LiteralData, Op,
     Operation, TensorType, ValueId,
@@ -237,7 +237,8 @@ pub(super) fn constant(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, 
     Ok(r.b.complex(real, imag))
 }
 
-/// Decomposes `convert` from and to booleans, and from integers to unsigned ones, whose bits are those of signed ones.
+/// Decomposes `convert` from and to booleans, from integers to unsigned ones, whose bits are those of signed ones, and between
+/// floats of less than 32 bits and other types. The latter have a step at `f32`: numbers with more bits than `f32` are rounded twice.
 pub(super) fn convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let ([x], result) = (r.operands(op)?, r.result(op)?);
     let (from, to) = (r.b.element(x), result.element_type());
@@ -248,16 +249,9 @@ pub(super) fn convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
         (_, ElementType::I1) => Ok(r.b.compare_with(Cmp::Ne, x, 0.0)),
         _ if from != ElementType::F32 && to != ElementType::F32 && (is_narrow(from) || is_narrow(to)) => {
             let wide = r.b.convert(x, ElementType::F32);
-            // Some compilers unite a conversion of integers with a rounding one after it, and then lack what they have made.
-            let exact = match to {
-                ElementType::F16 | ElementType::BF16 if from.is_integer() => {
-                    let (exponent_bits, mantissa_bits) =
-                        (to.exponent_bits().into(), to.mantissa_bits().into());
-                    r.b.op(ReducePrecision { exponent_bits, mantissa_bits }, &[wide])
-                }
-                _ => wide,
-            };
-            Ok(r.b.convert(exact, to))
+            // Compilers unite a conversion of integers with the one after it, and then lack what they have made.
+            let kept = if from.is_integer() { r.b.op(OptimizationBarrier {}, &[wide]) } else { wide };
+            Ok(r.b.convert(kept, to))
         }
         _ => match bits::signed_of(to).filter(|signed| from.is_integer() && *signed != to) {
             Some(signed) => {
