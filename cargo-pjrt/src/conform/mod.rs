@@ -22,8 +22,8 @@ mod report;
 mod runner;
 
 pub use child::child;
-pub use harness::{AnotherOptions, Check, Sequences, Source, Status, another_process};
+pub use harness::{AnotherOptions, Check, Sequences, Source, Status, TIMEOUT, another_process};
 pub use list::{Listed, checks, select};
-pub use options::{ChildOptions, Isolation, Options, TIMEOUT};
+pub use options::{ChildOptions, Isolation, Options};
 pub use report::{Format, Report, Row};
 pub use runner::run;

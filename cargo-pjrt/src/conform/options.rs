@@ -8,9 +8,6 @@ use super::harness::Sequences;
 use crate::requirements::Profile;
 use pjrt_testing::host::CreateOption;
 
-/// The default time limit of each check in seconds.
-pub const TIMEOUT: &str = "60";
-
 /// The options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {

@@ -100,6 +100,9 @@ impl std::fmt::Debug for Check {
     }
 }
 
+/// The default time limit of each check in seconds.
+pub const TIMEOUT: &str = "60";
+
 /// The check that fails if the plugin cannot be initialized. Then only the checks of the table run.
 pub(crate) const INITIALIZES: &str = "plugin/initializes";
 

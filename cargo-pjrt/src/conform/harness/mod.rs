@@ -30,9 +30,9 @@ pub(crate) use causes::{
     PAST_THE_END, READBACK_SIZE, RIGHT_ON_ANOTHER, SAME_ARRAY_TWICE, SAME_ID, STALE, WRONG_DEFAULT,
     WRONG_TRANSFER,
 };
-pub use check::Check;
 pub(crate) use check::Users;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
+pub use check::{Check, TIMEOUT};
 pub(crate) use comparison::{
     DIFFER, Expected, LAYOUT_IGNORED, OFFSET_IGNORED, ORDER_IGNORED, PLANAR, STRIDES_IGNORED, TOO_EARLY,
     UNKNOWN, check_array,

@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::harness::{ONE_DEVICE, Sequences, Status};
-use super::options::TIMEOUT;
+use super::harness::{ONE_DEVICE, Sequences, Status, TIMEOUT};
 use crate::process::output::visible;
 use crate::requirements::Profile;
 
