@@ -50,10 +50,10 @@ const LIMITED: &[(OpCode, Condition)] = &[
     (OpCode::Scatter, scatters_whole_slices),
     (OpCode::Sine, has_no_f64),
     // A sort takes time of the square of the size, and its arrays must fit into the stack of a thread.
-    (
-        OpCode::Sort,
-        |body, op| matches!(&op.kind, Op::Sort(sort) if dims(body, op, 0)[sort.dimension as usize] <= 256),
-    ),
+    (OpCode::Sort, |body, op| {
+        let Op::Sort(sort) = &op.kind else { return false };
+        dims(body, op, 0).get(sort.dimension as usize).is_some_and(|size| *size <= 256)
+    }),
     (OpCode::Tanh, has_no_f64),
 ];
 

@@ -313,3 +313,17 @@ fn numbers_are_converted_between_types_that_the_compiler_has_no_conversion_for()
         assert_eq!(first::<f32>(&text, &[ones]), [1.0; 16], "{from} to {to}");
     }
 }
+
+#[test]
+fn a_dimension_of_a_sort_may_count_from_the_end() {
+    let text = "func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+        %0 = \"stablehlo.sort\"(%x) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %1 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            stablehlo.return %1 : tensor<i1>
+        }) {dimension = -1 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+        return %0 : tensor<2x3xf32>
+    }";
+    let x = Array::new(&[2, 3], &[3.0_f32, 1.0, 2.0, 5.0, 6.0, 4.0]).unwrap();
+    assert_eq!(first::<f32>(text, &[x]), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+}

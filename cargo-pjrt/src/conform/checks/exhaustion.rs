@@ -32,11 +32,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client: an execution that cannot compute its outputs fails."),
     check(
         "exhaustion/client_works_after_refusals",
-        "After an array, an upload or an output was refused because the memory does not suffice, transfers and executions have no error of the refused one.",
+        "After a request for too much memory was refused, transfers and executions do not fail with the error of the request.",
         works_after_refusals,
         "PJRT_Buffer_ToHostBuffer failed PJRT_Client_BufferFromHostBuffer fail RESOURCE_EXHAUSTED",
     )
-    .host("DeePMD-kit on JAX, deepmd/jax/utils/auto_batch_size.py, AutoBatchSize", "Tries a smaller batch after one that did not fit into the memory.")
+    .host(
+        "DeePMD-kit on JAX, deepmd/jax/utils/auto_batch_size.py, AutoBatchSize",
+        "Tries a smaller batch after one that did not fit into the memory.",
+    )
     .needed_by(ALL)
     .also(&["memory/too_large_*", "memory/overflowing_sizes"]),
     check(
@@ -278,7 +281,7 @@ type Attempt<'a> = &'a dyn Fn() -> Result<(), Error>;
 
 /// Does what the memory does not suffice for, in each way, and then something small.
 fn works_after_refusals(context: &Context) -> Verdict {
-    // 64 TiB, which a host does not have either, unless twice as much as the device has is less than what the host has.
+    // 64 TiB, which no host has; twice the memory, if it is so small that a plugin could really write as much.
     const TOO_MANY: i64 = 1 << 44;
     let client = context.client()?;
     let device = client.device()?;
@@ -377,13 +380,13 @@ fn accepted(context: &Context) -> Verdict {
         let of = (0..arrays.len()).find(|other| read == bytes(*other));
         let whose = of.map_or_else(String::new, |of| {
             format!(
-                ", which are those of array {of}: the plugin probably gives an array the memory of another one if no memory is left, \
-                 and must fail with RESOURCE_EXHAUSTED"
+                ", which are those of array {of}: the plugin probably gives an array the memory of another one if no memory \
+                 is left, and must fail with RESOURCE_EXHAUSTED"
             )
         });
         return Err(Finding::Wrong(format!(
-            "array {number} of {} that the device accepted, each of {} bytes with bytes_limit {}, has other elements than it was uploaded \
-             with{whose}",
+            "array {number} of {} that the device accepted, each of {} bytes with bytes_limit {}, has other elements than it \
+             was uploaded with{whose}",
             arrays.len(),
             4 * rows * COLUMNS,
             device.limit

@@ -249,8 +249,8 @@ impl<'c> Fixture<'c> {
         })
     }
 
-    /// Creates arrays with the elements of [`OTHER`], and destroys them. The operations of a case then find these elements in the memory
-    /// that they get, instead of the expected ones, which an earlier case may have left there.
+    /// Creates arrays with the elements of [`OTHER`], and destroys them. The operations of a case then find these elements in
+    /// the memory that they get, instead of the expected ones, which an earlier case may have left there.
     fn leave_others(&self) -> Result<(), Error> {
         const ARRAYS: usize = 16;
         let others = (0..ARRAYS).map(|_| self.floats.upload(OTHER)).collect::<Result<Vec<_>, _>>()?;

@@ -386,9 +386,9 @@ fn arrive(context: &Context) -> Verdict {
         }
         _ => false,
     };
-    let stays_wrong = || (1..ATTEMPTS).all(|_| is_wrong(&of_length(context, LENGTH)));
+    let stays_wrong = is_wrong(&outcome) && (1..ATTEMPTS).all(|_| is_wrong(&of_length(context, LENGTH)));
     match outcome {
-        Err(Finding::Wrong(message)) if is_wrong(&Err(Finding::Wrong(message.clone()))) && stays_wrong() => {
+        Err(Finding::Wrong(message)) if stays_wrong => {
             const LONGEST: usize = 40;
             let right: Vec<usize> =
                 (1..=LONGEST).filter(|length| of_length(context, *length).is_ok()).collect();
