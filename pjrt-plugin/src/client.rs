@@ -65,11 +65,9 @@ use crate::topology::Topology;
 /// #     }
 /// #     fn host_view(&self) -> Option<&HostView> { if let Self::View(view) = self { Some(view) } else { None } }
 /// # }
-/// # struct Code(Vec<u8>);
+/// # struct Code(Vec<u8>, Signature);
 /// # impl PjrtExecutable for Code {
-/// #     fn name(&self) -> &str { "main" }
-/// #     fn parameters(&self) -> &[ArraySpec] { &[] }
-/// #     fn outputs(&self) -> &[ArraySpec] { &[] }
+/// #     fn signature(&self) -> &Signature { &self.1 }
 /// # }
 ///
 /// struct Chips {
@@ -161,11 +159,11 @@ use crate::topology::Topology;
 ///     }
 ///
 ///     fn compile(request: CompileRequest<'_, Self>) -> Result<Code> {
-///         Ok(Code(request.program.code().to_vec()))
+///         Ok(Code(request.program.code().to_vec(), Signature::new("main", [], [])))
 ///     }
 ///
 ///     fn deserialize(request: DeserializeRequest<'_, Self>) -> Result<Code> {
-///         Ok(Code(request.serialized.to_vec()))
+///         Ok(Code(request.serialized.to_vec(), Signature::new("main", [], [])))
 ///     }
 ///
 ///     fn load(&self, executable: &Arc<Code>, _: &DeviceAssignment) -> Result<Arc<Code>> {

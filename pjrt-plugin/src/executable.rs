@@ -1,11 +1,9 @@
 //! Compiled programs.
 
 use crate::attributes::AttributeValue;
-use crate::element_type::ElementType;
 use crate::error::Result;
-use crate::layout::dense_size;
-use crate::memory::Memory;
 use crate::program::Program;
+use crate::signature::Signature;
 use crate::stats::CompiledMemoryStats;
 
 /// A compiled program (`PJRT_Executable`). It is independent of clients and devices, so it can be serialized and loaded by
@@ -14,12 +12,12 @@ use crate::stats::CompiledMemoryStats;
 /// ```
 /// use pjrt_plugin::{
 ///     ArraySpec, AttributeValue, CompiledMemoryStats, ElementType, Memory, PjrtExecutable, Program, ProgramFormat, Result,
+///     Signature,
 /// };
 ///
 /// /// A program that adds an array, which is in host memory, to an array on the device, which is donated.
 /// struct Add {
-///     parameters: [ArraySpec; 2],
-///     outputs: [ArraySpec; 1],
+///     signature: Signature,
 ///     code: Vec<u8>,
 /// }
 ///
@@ -27,13 +25,19 @@ use crate::stats::CompiledMemoryStats;
 ///     fn new(size: i64) -> Self {
 ///         let array = ArraySpec::new(ElementType::F32, [size]);
 ///         let on_host = array.clone().with_memory_kind(Memory::PINNED_HOST);
-///         Self { parameters: [array.clone(), on_host], outputs: [array], code: vec![0x90] }
+///         let mut signature = Signature::new("add", [array.clone(), on_host], [array]);
+///         signature.donated.push(0);
+///         Self { signature, code: vec![0x90] }
+///     }
+///
+///     fn size(&self) -> i64 {
+///         self.signature.outputs[0].dims()[0]
 ///     }
 /// }
 ///
 /// impl PjrtExecutable for Add {
-///     fn name(&self) -> &str {
-///         "add"
+///     fn signature(&self) -> &Signature {
+///         &self.signature
 ///     }
 ///
 ///     fn num_replicas(&self) -> usize {
@@ -44,24 +48,12 @@ use crate::stats::CompiledMemoryStats;
 ///         1
 ///     }
 ///
-///     fn parameters(&self) -> &[ArraySpec] {
-///         &self.parameters
-///     }
-///
-///     fn outputs(&self) -> &[ArraySpec] {
-///         &self.outputs
-///     }
-///
-///     fn donated_parameters(&self) -> &[usize] {
-///         &[0]
-///     }
-///
 ///     fn serialize(&self) -> Result<Option<Vec<u8>>> {
 ///         Ok(Some(self.code.clone()))
 ///     }
 ///
 ///     fn fingerprint(&self) -> Option<String> {
-///         Some(format!("add {:?}", self.parameters[0].dims()))
+///         Some(format!("add {}", self.size()))
 ///     }
 ///
 ///     fn optimized_program(&self) -> Option<Program> {
@@ -69,19 +61,11 @@ use crate::stats::CompiledMemoryStats;
 ///     }
 ///
 ///     fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {
-///         vec![("flops".to_owned(), AttributeValue::Float(self.parameters[0].dims()[0] as f32))]
+///         vec![("flops".to_owned(), AttributeValue::Float(self.size() as f32))]
 ///     }
 ///
 ///     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
-///         let size = 4 * self.parameters[0].dims()[0];
-///         Some(CompiledMemoryStats {
-///             argument_size: size,
-///             host_argument_size: size,
-///             output_size: size,
-///             alias_size: size,
-///             peak_memory: size,
-///             ..CompiledMemoryStats::default()
-///         })
+///         Some(CompiledMemoryStats::of_arrays(&self.signature, 0, ArraySpec::dense_size))
 ///     }
 ///
 ///     fn generated_code_size_in_bytes(&self) -> i64 {
@@ -89,11 +73,13 @@ use crate::stats::CompiledMemoryStats;
 ///     }
 /// }
 ///
-/// assert_eq!(Add::new(8).cost_analysis()[0].1, AttributeValue::Float(8.0));
+/// let add = Add::new(8);
+/// assert_eq!(add.cost_analysis()[0].1, AttributeValue::Float(8.0));
+/// assert_eq!(add.memory_stats().unwrap().alias_size, 32);
 /// ```
 pub trait PjrtExecutable: Send + Sync + 'static {
-    /// Returns the name of the program, which is usually that of its module. The SDK calls it once.
-    fn name(&self) -> &str;
+    /// Returns the name of the program and the types of its arrays. The SDK calls it once.
+    fn signature(&self) -> &Signature;
 
     /// Returns the number of replicas that run the program. The default returns 1. If it is not the
     /// [number of the compile options](crate::CompileOptions::num_replicas), the SDK returns UNIMPLEMENTED to the host.
@@ -119,19 +105,6 @@ pub trait PjrtExecutable: Send + Sync + 'static {
     /// communicate. A plugin whose executions on different devices can wait for each other supports them by returning `false`.
     fn devices_communicate(&self) -> bool {
         self.num_replicas() * self.num_partitions() > 1
-    }
-
-    /// Returns the parameters of the program on each device. The SDK checks the arguments of every execution against them,
-    /// and calls this once.
-    fn parameters(&self) -> &[ArraySpec];
-
-    /// Returns the outputs of the program on each device. The SDK calls it once.
-    fn outputs(&self) -> &[ArraySpec];
-
-    /// Returns the indices of the parameters whose arguments are donated. The host can exclude some of them from an
-    /// execution. The SDK calls it once. The default returns none.
-    fn donated_parameters(&self) -> &[usize] {
-        &[]
     }
 
     /// Serializes the program for [`PjrtClient::deserialize`](crate::client::PjrtClient::deserialize). The default returns
@@ -172,99 +145,5 @@ pub trait PjrtExecutable: Send + Sync + 'static {
     /// Returns the size of the compiled code in bytes, or -1 if it is not known. The default returns -1.
     fn generated_code_size_in_bytes(&self) -> i64 {
         -1
-    }
-}
-
-/// The specification of a parameter or an output: element type, dimensions and memory kind.
-///
-/// ```
-/// use pjrt_plugin::{ArraySpec, ElementType, Memory};
-///
-/// let matrix = ArraySpec::new(ElementType::F32, [2, 3]).with_memory_kind(Memory::PINNED_HOST);
-/// assert_eq!((matrix.dims(), matrix.memory_kind()), (&[2, 3][..], Some("pinned_host")));
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArraySpec {
-    element_type: ElementType,
-    dims: Vec<i64>,
-    memory_kind: Option<String>,
-}
-
-impl ArraySpec {
-    /// Creates the specification of an array in the default memory of its device.
-    #[must_use]
-    pub fn new(element_type: ElementType, dims: impl Into<Vec<i64>>) -> Self {
-        Self { element_type, dims: dims.into(), memory_kind: None }
-    }
-
-    /// Sets the kind of the memory.
-    #[must_use]
-    pub fn with_memory_kind(mut self, kind: impl Into<String>) -> Self {
-        self.memory_kind = Some(kind.into());
-        self
-    }
-
-    /// Returns the element type.
-    #[must_use]
-    pub fn element_type(&self) -> ElementType {
-        self.element_type
-    }
-
-    /// Returns the dimensions.
-    #[must_use]
-    pub fn dims(&self) -> &[i64] {
-        &self.dims
-    }
-
-    /// Returns the kind of the memory; `None` is the default memory of the device.
-    #[must_use]
-    pub fn memory_kind(&self) -> Option<&str> {
-        self.memory_kind.as_deref()
-    }
-}
-
-impl CompiledMemoryStats {
-    /// Returns the memory of a program with these parameters and outputs, dense and in the memories of their kinds, and with
-    /// `temp_size` bytes of temporary device memory. No output shares the memory of an argument. An element has the size that
-    /// it has in the host's memory ([`ElementType::byte_size`]); a device that stores a type in another way, or pads arrays,
-    /// adds up its own sizes.
-    ///
-    /// ```
-    /// use pjrt_plugin::{ArraySpec, CompiledMemoryStats, ElementType, Memory};
-    ///
-    /// let array = ArraySpec::new(ElementType::F32, [2, 3]);
-    /// let on_host = array.clone().with_memory_kind(Memory::PINNED_HOST);
-    /// let stats = CompiledMemoryStats::of_arrays(&[array.clone(), on_host], &[array], 100);
-    /// assert_eq!((stats.argument_size, stats.host_argument_size, stats.peak_memory), (24, 24, 148));
-    /// ```
-    #[must_use]
-    pub fn of_arrays(parameters: &[ArraySpec], outputs: &[ArraySpec], temp_size: i64) -> Self {
-        let is_on_host = |spec: &&ArraySpec| {
-            matches!(spec.memory_kind(), Some(Memory::PINNED_HOST | Memory::UNPINNED_HOST))
-        };
-        let size = |spec: &ArraySpec| {
-            let size = dense_size(&spec.dims, spec.element_type.byte_size()).ok();
-            size.and_then(|size| i64::try_from(size).ok()).unwrap_or(i64::MAX)
-        };
-        let sizes = |specs: &[ArraySpec]| -> [i64; 2] {
-            let sum = |host: bool| {
-                let specs = specs.iter().filter(|spec| is_on_host(spec) == host);
-                specs.map(size).fold(0, i64::saturating_add)
-            };
-            [sum(false), sum(true)]
-        };
-        let ([argument_size, host_argument_size], [output_size, host_output_size]) =
-            (sizes(parameters), sizes(outputs));
-        let total = argument_size.saturating_add(output_size).saturating_add(temp_size);
-        Self {
-            argument_size,
-            output_size,
-            temp_size,
-            host_argument_size,
-            host_output_size,
-            peak_memory: total,
-            total_size: total,
-            ..Self::default()
-        }
     }
 }

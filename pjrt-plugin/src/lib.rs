@@ -37,7 +37,7 @@
 //! use pjrt_plugin::{
 //!     ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, ElementType, Execution,
 //!     HostBuffer, Input, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement, Result,
-//!     pjrt_plugin,
+//!     Signature, pjrt_plugin,
 //! };
 //!
 //! struct Doubler([Device; 1]);
@@ -47,7 +47,7 @@
 //! /// Numbers on the device, as little-endian bytes.
 //! struct Storage(Vec<u8>);
 //!
-//! struct Program([ArraySpec; 1]);
+//! struct Program(Signature);
 //!
 //! #[pjrt_plugin]
 //! impl PjrtClient for Doubler {
@@ -72,7 +72,8 @@
 //!     }
 //!
 //!     fn compile(_: CompileRequest<'_, Self>) -> Result<Program> {
-//!         Ok(Program([ArraySpec::new(ElementType::F32, [4])]))
+//!         let array = ArraySpec::new(ElementType::F32, [4]);
+//!         Ok(Program(Signature::new("double", [array.clone()], [array])))
 //!     }
 //!
 //!     fn load(&self, _: &Arc<Program>, _: &DeviceAssignment) -> Result<()> {
@@ -116,15 +117,7 @@
 //! }
 //!
 //! impl PjrtExecutable for Program {
-//!     fn name(&self) -> &str {
-//!         "double"
-//!     }
-//!
-//!     fn parameters(&self) -> &[ArraySpec] {
-//!         &self.0
-//!     }
-//!
-//!     fn outputs(&self) -> &[ArraySpec] {
+//!     fn signature(&self) -> &Signature {
 //!         &self.0
 //!     }
 //! }
@@ -148,7 +141,7 @@
 //! * **Host-accessible memory**: [`Memory::with_host_access`] and [`PjrtBuffer::host_bytes`]. Uploads can then avoid a copy
 //!   ([`HostBuffer::may_alias`]), and the host can create buffers over memory that it continues to write to
 //!   ([`PjrtClient::view_host_memory`]).
-//! * **Donation**: [`PjrtExecutable::donated_parameters`] and [`Input::into_donated`].
+//! * **Donation**: [`Signature::donated`] and [`Input::into_donated`].
 //! * **Callbacks into the host** (JAX's `pure_callback` and `jax.debug.print`): [`Execution::host_callbacks`].
 //! * **Several devices**: [`PjrtClient::devices`]. An execution covers all of its devices at once.
 //! * **Several processes**: [`distributed`] exchanges their devices, through the [`KeyValueStore`] of the [`ClientConfig`].
@@ -209,6 +202,7 @@ pub mod queue;
 mod serialized;
 mod shape;
 mod sharding;
+pub mod signature;
 #[cfg(feature = "stablehlo")]
 pub mod stablehlo;
 pub mod stats;
@@ -230,7 +224,6 @@ pub use crate::{
     device::{DeviceDescription, DeviceId},
     device_assignment::DeviceAssignment,
     element_type::ElementType,
-    executable::ArraySpec,
     execution::{Completion, Execution, Prepared, ReadyExecution},
     host_buffer::{CopyToHost, HostBuffer},
     host_callback::{HostCallbacks, HostStream},
@@ -241,6 +234,7 @@ pub use crate::{
     memory::Memory,
     options::{OptionSpec, OptionValue, Options},
     program::{Program, ProgramFormat},
+    signature::{ArraySpec, Signature},
     stats::{CompiledMemoryStats, MemoryStats},
     topology::Topology,
 };

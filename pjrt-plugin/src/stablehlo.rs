@@ -4,8 +4,7 @@
 //! `pjrt-stablehlo` become those of PJRT through `?`:
 //!
 //! ```
-//! use pjrt_plugin::stablehlo::Signature;
-//! use pjrt_plugin::{ElementType, ErrorCode, Program, ProgramFormat, Result};
+//! use pjrt_plugin::{ElementType, ErrorCode, Program, ProgramFormat, Result, Signature};
 //!
 //! fn compile(program: &Program) -> Result<Signature> {
 //!     Signature::of(&program.parse()?)
@@ -32,8 +31,8 @@ use pjrt_stablehlo::{ErrorKind, Module};
 use crate::attributes::PluginAttributes;
 use crate::element_type::ElementType;
 use crate::error::{Error, ErrorCode, Result};
-use crate::executable::ArraySpec;
 use crate::program::{Program, ProgramFormat};
+use crate::signature::{ArraySpec, Signature};
 
 /// The key of the payload with the name of the operation that an error of `pjrt-stablehlo` concerns.
 pub const OP_PAYLOAD: &str = "stablehlo.op";
@@ -41,28 +40,13 @@ pub const OP_PAYLOAD: &str = "stablehlo.op";
 /// The key of the payload with the location of that operation in the user's program.
 pub const LOCATION_PAYLOAD: &str = "stablehlo.location";
 
-/// The name of a program, and the types of its arrays: what every [`PjrtExecutable`](crate::PjrtExecutable) returns.
-///
-/// See the [example](self) of the module.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Signature {
-    /// The name of the module, or `main` if it has none.
-    pub name: String,
-    /// The parameters of the function `main`, in the memories that JAX's attribute `mhlo.memory_kind` specifies.
-    pub parameters: Vec<ArraySpec>,
-    /// The results of the function `main`, in the memories that the same attribute specifies.
-    pub outputs: Vec<ArraySpec>,
-    /// The indices of the parameters whose arguments are donated: those with `tf.aliasing_output`, or with
-    /// `jax.buffer_donor = true`.
-    pub donated: Vec<usize>,
-}
-
 /// The attribute by which JAX specifies the memory of an argument or a result.
 const MEMORY_KIND: &str = "mhlo.memory_kind";
 
 impl Signature {
-    /// Returns the signature of a program.
+    /// Returns the signature of the function `main` of a program (feature `stablehlo`), with the name of the module, or `main` if
+    /// it has none. Arrays are in the memories that JAX's attribute `mhlo.memory_kind` specifies. The parameters with
+    /// `tf.aliasing_output`, or with `jax.buffer_donor = true`, are donated. See the [example](crate::stablehlo) of the module.
     ///
     /// # Errors
     ///

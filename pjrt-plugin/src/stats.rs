@@ -1,5 +1,7 @@
 //! Memory statistics.
 
+use crate::signature::{ArraySpec, Signature};
+
 /// The memory statistics of a device (`PJRT_Device_MemoryStats`), which JAX returns from `device.memory_stats()`. All values
 /// except the number of allocations are in bytes. Unknown values are `None`. See the example of
 /// [`PjrtDevice`](crate::PjrtDevice).
@@ -61,4 +63,79 @@ pub struct CompiledMemoryStats {
     pub peak_memory: i64,
     /// The total size of the device memory that the program needs.
     pub total_size: i64,
+}
+
+impl CompiledMemoryStats {
+    /// Returns the memory of a program whose arrays have the sizes that `size_of` returns, each in the memory of its kind, with
+    /// `temp_size` bytes of temporary device memory.
+    ///
+    /// For a device that does not pad arrays, `size_of` is [`ArraySpec::dense_size`]. Each output shares the memory of the first
+    /// donated argument of the same size, as with [`Input::take_donated`](crate::Input::take_donated).
+    ///
+    /// ```
+    /// use pjrt_plugin::{ArraySpec, CompiledMemoryStats, ElementType, Memory, Signature};
+    ///
+    /// let array = ArraySpec::new(ElementType::F32, [2, 3]);
+    /// let on_host = array.clone().with_memory_kind(Memory::PINNED_HOST);
+    /// let mut signature = Signature::new("main", [array.clone(), on_host], [array]);
+    /// let stats = CompiledMemoryStats::of_arrays(&signature, 100, ArraySpec::dense_size);
+    /// assert_eq!((stats.argument_size, stats.host_argument_size, stats.peak_memory), (24, 24, 148));
+    ///
+    /// // The device stores rows of eight elements, and the output takes the place of the donated argument.
+    /// let padded = |spec: &ArraySpec| spec.dims()[0] as usize * 32;
+    /// signature.donated.push(0);
+    /// let stats = CompiledMemoryStats::of_arrays(&signature, 0, padded);
+    /// assert_eq!((stats.output_size, stats.alias_size, stats.peak_memory), (64, 64, 64));
+    /// ```
+    #[must_use]
+    pub fn of_arrays(signature: &Signature, temp_size: usize, size_of: impl Fn(&ArraySpec) -> usize) -> Self {
+        let (device, host) = (sizes(signature, false, &size_of), sizes(signature, true, &size_of));
+        let temp_size = i64::try_from(temp_size).unwrap_or(i64::MAX);
+        let new_outputs = device.outputs - device.alias;
+        let total = device.arguments.saturating_add(new_outputs).saturating_add(temp_size);
+        Self {
+            argument_size: device.arguments,
+            output_size: device.outputs,
+            alias_size: device.alias,
+            temp_size,
+            host_argument_size: host.arguments,
+            host_output_size: host.outputs,
+            host_alias_size: host.alias,
+            peak_memory: total,
+            total_size: total,
+            ..Self::default()
+        }
+    }
+}
+
+/// The sizes of a program's arrays in one kind of memory.
+struct Sizes {
+    arguments: i64,
+    outputs: i64,
+    /// The size of the outputs that share the memory of an argument.
+    alias: i64,
+}
+
+/// Returns the sizes of the arrays that are in host memory, or of those that are not.
+fn sizes(signature: &Signature, on_host: bool, size_of: impl Fn(&ArraySpec) -> usize) -> Sizes {
+    let size = |spec: &ArraySpec| {
+        (spec.is_on_host() == on_host).then(|| i64::try_from(size_of(spec)).unwrap_or(i64::MAX))
+    };
+    let arguments: Vec<Option<i64>> = signature.parameters.iter().map(size).collect();
+    let outputs: Vec<i64> = signature.outputs.iter().filter_map(size).collect();
+    let is_donated = |index: &usize| signature.donated.contains(index);
+    let mut donated: Vec<i64> =
+        (0..arguments.len()).filter(is_donated).filter_map(|index| arguments[index]).collect();
+    let mut alias = 0_i64;
+    for output in &outputs {
+        if let Some(position) = donated.iter().position(|size| size == output) {
+            alias = alias.saturating_add(donated.remove(position));
+        }
+    }
+    let sum = |sizes: &mut dyn Iterator<Item = i64>| sizes.fold(0, i64::saturating_add);
+    Sizes {
+        arguments: sum(&mut arguments.into_iter().flatten()),
+        outputs: sum(&mut outputs.into_iter()),
+        alias,
+    }
 }

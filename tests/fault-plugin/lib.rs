@@ -12,7 +12,7 @@ use std::sync::Arc;
 use pjrt_plugin::{
     ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, ElementType,
     Error, Execution, HostBuffer, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
-    Placement, Result, pjrt_plugin,
+    Placement, Result, Signature, pjrt_plugin,
 };
 use pjrt_stablehlo::ir;
 
@@ -40,10 +40,7 @@ struct Device {
 #[derive(Clone)]
 struct Storage(Vec<u8>);
 
-struct Executable {
-    parameters: Vec<ArraySpec>,
-    outputs: Vec<ArraySpec>,
-}
+struct Executable(Signature);
 
 #[pjrt_plugin]
 impl PjrtClient for Faulty {
@@ -78,12 +75,13 @@ impl PjrtClient for Faulty {
             .map_err(|error| Error::invalid_argument(error.to_string()))?;
         let main = module.main().ok_or_else(|| Error::invalid_argument("no main"))?;
         let specs = |types: &[ir::Type]| types.iter().map(array_spec).collect::<Result<Vec<_>>>();
-        Ok(Executable { parameters: specs(main.argument_types())?, outputs: specs(main.result_types())? })
+        let (parameters, outputs) = (specs(main.argument_types())?, specs(main.result_types())?);
+        Ok(Executable(Signature::new("fault", parameters, outputs)))
     }
 
     fn load(&self, executable: &Arc<Executable>, _: &DeviceAssignment) -> Result<usize> {
         fault("load")?;
-        Ok(executable.outputs.len())
+        Ok(executable.0.outputs.len())
     }
 
     fn execute(&self, loaded: &usize, execution: Execution<Self::Buffer>) -> Result<()> {
@@ -132,16 +130,8 @@ impl PjrtBuffer for Storage {
 }
 
 impl PjrtExecutable for Executable {
-    fn name(&self) -> &str {
-        "fault"
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        &self.parameters
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
-        &self.outputs
+    fn signature(&self) -> &Signature {
+        &self.0
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use pjrt_plugin::layout::dense_size;
 use pjrt_plugin::queue::Block;
 use pjrt_plugin::{
     ArraySpec, BufferRef, CopyToHost, HostBuffer, Memory, Pending, PjrtBuffer, Placement, Result,
@@ -34,7 +33,7 @@ impl Buffer {
     ///
     /// Returns RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn allocate(chip: &Arc<Chip>, spec: &ArraySpec, holder: &str) -> Result<Self> {
-        let (chip, size) = (Arc::clone(chip), dense_size(spec.dims(), spec.element_type().byte_size())?);
+        let (chip, size) = (Arc::clone(chip), spec.dense_size());
         if is_in_host_memory(spec) {
             let array = Array { size, place: Place::Host(Arc::default()) };
             return Ok(Self { array, chip, memory: None });
@@ -46,8 +45,7 @@ impl Buffer {
 
     /// Returns `true` if an array of a type can replace this one.
     pub(crate) fn fits(&self, spec: &ArraySpec) -> bool {
-        let size = dense_size(spec.dims(), spec.element_type().byte_size());
-        self.memory.is_some() && !is_in_host_memory(spec) && size.is_ok_and(|size| size == self.array.size)
+        self.memory.is_some() && !is_in_host_memory(spec) && spec.dense_size() == self.array.size
     }
 
     /// Replaces this array, which will not be read again, with one of a type that [`fits`](Self::fits).

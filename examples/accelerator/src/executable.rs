@@ -1,9 +1,9 @@
 //! Compiled programs as hosts see them.
 
-use pjrt_plugin::stablehlo::{self, Signature};
+use pjrt_plugin::stablehlo;
 use pjrt_plugin::{
     ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Error,
-    PjrtExecutable, Result, ext,
+    PjrtExecutable, Result, Signature, ext,
 };
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::OpCode;
@@ -69,8 +69,8 @@ const FORMAT: &str = concat!("accelerator ", env!("CARGO_PKG_VERSION"), "\n");
 impl ext::Shardings for Accelerator {}
 
 impl PjrtExecutable for Executable {
-    fn name(&self) -> &str {
-        &self.signature.name
+    fn signature(&self) -> &Signature {
+        &self.signature
     }
 
     fn num_replicas(&self) -> usize {
@@ -80,18 +80,6 @@ impl PjrtExecutable for Executable {
     /// The compiler supports no collective operations, so each device can run a program alone. PyTorch/XLA launches one device.
     fn devices_communicate(&self) -> bool {
         false
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        &self.signature.parameters
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
-        &self.signature.outputs
-    }
-
-    fn donated_parameters(&self) -> &[usize] {
-        &self.signature.donated
     }
 
     fn serialize(&self) -> Result<Option<Vec<u8>>> {
@@ -104,8 +92,8 @@ impl PjrtExecutable for Executable {
     }
 
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
-        let temporary = self.program.scratch_size as i64;
-        // Arrays are dense on this device. One that pads them adds up the sizes with padding.
-        Some(CompiledMemoryStats::of_arrays(self.parameters(), self.outputs(), temporary))
+        let temporary = self.program.scratch_size;
+        // Arrays are dense on this device. One that pads them returns their sizes with padding.
+        Some(CompiledMemoryStats::of_arrays(&self.signature, temporary, ArraySpec::dense_size))
     }
 }

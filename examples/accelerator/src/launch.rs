@@ -33,7 +33,8 @@ pub(crate) fn launch(executable: &Arc<Executable>, chips: &[Arc<Chip>], ready: R
         |device, inputs| prepare(executable, &chips[device], inputs),
         // The arguments may come from the copy engine.
         |device, run, arrivals| {
-            chips[device].submit_after(arrivals, executable.name().to_owned(), move |ram| run.carry_out(ram))
+            chips[device]
+                .submit_after(arrivals, executable.signature().name.clone(), move |ram| run.carry_out(ram))
         },
     );
 }
@@ -45,10 +46,10 @@ fn prepare(
     chip: &Arc<Chip>,
     inputs: &mut Vec<Input<Buffer>>,
 ) -> Result<Prepared<Buffer, Run, Block>> {
-    let name = executable.name();
+    let name = &executable.signature().name;
     let arguments = inputs.iter().map(|input| input.array.clone()).collect();
     let mut outputs = Vec::new();
-    for (index, spec) in executable.outputs().iter().enumerate() {
+    for (index, spec) in executable.signature().outputs.iter().enumerate() {
         let holder = format!("output {index} of '{name}'");
         outputs.push(match Input::take_donated(inputs, |buffer| buffer.fits(spec)) {
             Some(buffer) => buffer.reuse(spec, &holder),

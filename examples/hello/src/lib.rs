@@ -12,11 +12,11 @@
 
 use std::sync::Arc;
 
-use pjrt_plugin::stablehlo::{self, Signature};
+use pjrt_plugin::stablehlo;
 use pjrt_plugin::{
-    ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Error,
-    Execution, HostBuffer, Input, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
-    Placement, PluginAttributes, Result, pjrt_plugin,
+    ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Error, Execution,
+    HostBuffer, Input, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement,
+    PluginAttributes, Result, Signature, pjrt_plugin,
 };
 use pjrt_stablehlo::ir::ElementType::{self, F32, I32};
 use pjrt_stablehlo::ir::{Function, Op, OpCode, Type};
@@ -117,16 +117,8 @@ impl PjrtBuffer for Storage {
 }
 
 impl PjrtExecutable for Executable {
-    fn name(&self) -> &str {
-        &self.signature.name
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        &self.signature.parameters
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
-        &self.signature.outputs
+    fn signature(&self) -> &Signature {
+        &self.signature
     }
 }
 

@@ -3,10 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use iree_runtime::Program;
-use pjrt_plugin::stablehlo::Signature;
 use pjrt_plugin::{
-    ArraySpec, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, ErrorCode, PjrtClient,
-    PjrtExecutable, Result, ext,
+    CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, ErrorCode, PjrtClient,
+    PjrtExecutable, Result, Signature, ext,
 };
 
 use crate::client::Iree;
@@ -87,8 +86,8 @@ fn header(target: &Target) -> String {
 impl ext::Shardings for Iree {}
 
 impl PjrtExecutable for Executable {
-    fn name(&self) -> &str {
-        &self.signature.name
+    fn signature(&self) -> &Signature {
+        &self.signature
     }
 
     fn num_replicas(&self) -> usize {
@@ -98,18 +97,6 @@ impl PjrtExecutable for Executable {
     /// Replicas do not communicate, because collectives are not supported.
     fn devices_communicate(&self) -> bool {
         false
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        &self.signature.parameters
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
-        &self.signature.outputs
-    }
-
-    fn donated_parameters(&self) -> &[usize] {
-        &self.signature.donated
     }
 
     fn serialize(&self) -> Result<Option<Vec<u8>>> {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use iree_runtime::{Array, Fence, Program};
-use pjrt_plugin::layout::dense_size;
 use pjrt_plugin::{ArraySpec, Error, Input, PjrtExecutable, Prepared, ReadyExecution, Result};
 
 use crate::buffer::Buffer;
@@ -24,7 +23,7 @@ pub(crate) fn launch(executable: &Executable, parts: &[Part], ready: ReadyExecut
     let start = Instant::now();
     ready.enqueue(
         |device, inputs| prepare(executable, &parts[device], inputs),
-        |device, done, _| parts[device].threads.completion(&done, executable.name().to_owned(), start),
+        |device, done, _| parts[device].threads.completion(&done, executable.signature().name.clone(), start),
     );
 }
 
@@ -35,12 +34,12 @@ fn prepare(
     inputs: &[Input<Buffer>],
 ) -> Result<Prepared<Buffer, Fence, ()>> {
     part.threads.health.check()?;
-    let size = |spec: &ArraySpec| dense_size(spec.dims(), spec.element_type().byte_size());
-    let reserve = |spec| part.threads.memory.reserve(size(spec)?);
-    let memory: Vec<Reserved> = executable.outputs().iter().map(reserve).collect::<Result<_>>()?;
+    let outputs = &executable.signature().outputs;
+    let reserve = |spec: &ArraySpec| part.threads.memory.reserve(spec.dense_size());
+    let memory: Vec<Reserved> = outputs.iter().map(reserve).collect::<Result<_>>()?;
     let arguments: Vec<&Array> = inputs.iter().map(|input| &input.get().array).collect();
     let call = part.program.call(&arguments).map_err(|error| part.threads.health.failed(error))?;
-    let expected = executable.outputs().len();
+    let expected = outputs.len();
     if call.results.len() != expected {
         let found = call.results.len();
         return Err(Error::internal(format!("the code returned {found} results; expected {expected}")));

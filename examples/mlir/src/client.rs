@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use pjrt_plugin::stablehlo::Signature;
 use pjrt_plugin::{
     ClientConfig, CompileRequest, CopyToHost, DeserializeRequest, DeviceAssignment, DeviceDescription,
     Execution, HostBuffer, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, Placement, PluginAttributes,
-    Result, pjrt_plugin,
+    Result, Signature, pjrt_plugin,
 };
 use pjrt_stablehlo::ir::OpCode;
 use pjrt_stablehlo::passes::{CoreOps, decompose};

@@ -1,8 +1,6 @@
 //! Compiled programs.
 
-use pjrt_plugin::layout::dense_size;
-use pjrt_plugin::stablehlo::Signature;
-use pjrt_plugin::{ArraySpec, PjrtExecutable, Result};
+use pjrt_plugin::{ArraySpec, PjrtExecutable, Result, Signature};
 
 use crate::compiler;
 
@@ -19,23 +17,14 @@ impl Executable {
     ///
     /// Returns the error of the runtime.
     pub(crate) fn run(&self, arguments: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
-        let size = |spec: &ArraySpec| dense_size(spec.dims(), spec.element_type().byte_size());
-        let sizes = self.outputs().iter().map(size).collect::<Result<Vec<usize>>>()?;
+        let sizes: Vec<usize> = self.signature.outputs.iter().map(ArraySpec::dense_size).collect();
         compiler::run(&self.code, arguments, &sizes)
     }
 }
 
 impl PjrtExecutable for Executable {
-    fn name(&self) -> &str {
-        &self.signature.name
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        &self.signature.parameters
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
-        &self.signature.outputs
+    fn signature(&self) -> &Signature {
+        &self.signature
     }
 
     /// Returns the code, so that a saved program runs without the compiler.

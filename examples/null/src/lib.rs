@@ -14,11 +14,10 @@
 use std::sync::Arc;
 
 use pjrt_plugin::ext::{Profiler, Shardings};
-use pjrt_plugin::stablehlo::Signature;
 use pjrt_plugin::{
     ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Execution,
     HostBuffer, HostView, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement,
-    Result, pjrt_plugin,
+    Result, Signature, pjrt_plugin,
 };
 
 /// The plugin.
@@ -164,15 +163,7 @@ impl PjrtBuffer for Storage {
 }
 
 impl PjrtExecutable for Executable {
-    fn name(&self) -> &str {
-        &self.signature.name
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        &self.signature.parameters
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
-        &self.signature.outputs
+    fn signature(&self) -> &Signature {
+        &self.signature
     }
 }

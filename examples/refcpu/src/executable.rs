@@ -8,7 +8,7 @@ use crate::sharding::{Cut, shardings};
 use pjrt_plugin::ext::ffi::Handler;
 use pjrt_plugin::{
     ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, DeviceDescription,
-    Memory, Options, PjrtClient, PjrtExecutable, Program, ProgramFormat, Result, Topology,
+    Memory, Options, PjrtClient, PjrtExecutable, Program, ProgramFormat, Result, Signature, Topology,
 };
 use pjrt_sharding::Sharding;
 use refcpu_engine::compile::{self, ArrayInfo, CompileOptions, Compiled, Parts};
@@ -25,9 +25,7 @@ pub struct RefcpuExecutable {
     has_partitions_of_calls: bool,
     pub(crate) compiled: Compiled,
     options: CompileOptions,
-    parameters: Vec<ArraySpec>,
-    outputs: Vec<ArraySpec>,
-    donated: Vec<usize>,
+    signature: Signature,
     pub(crate) parameter_cuts: Vec<Cut>,
     pub(crate) output_cuts: Vec<Cut>,
     /// The text of a program that may run in several processes, reduced to a hash ([`fingerprint`]); otherwise 0.
@@ -99,17 +97,17 @@ impl RefcpuExecutable {
         let temporary_bytes = compiled.plan.program.arena.div_ceil(devices_of_lane.max(1));
         let output_bytes: Vec<usize> = outputs.iter().map(device_bytes).collect();
         let is_donated = |i: &usize| compiled.parameters[*i].donation != Donation::None;
+        let mut signature = Signature::new(&*compiled.name, parameters, outputs);
+        signature.donated = (0..compiled.parameters.len()).filter(is_donated).collect();
         Ok(Self {
             program,
             has_partitions_of_calls,
             fingerprint,
-            donated: (0..compiled.parameters.len()).filter(is_donated).collect(),
             execution_bytes: output_bytes.iter().sum::<usize>() + temporary_bytes,
             output_bytes,
             cost: OnceLock::new(),
             compiled,
-            parameters,
-            outputs,
+            signature,
             parameter_cuts,
             output_cuts,
             dump: options.dump.clone(),
@@ -213,8 +211,8 @@ fn propagate_to_results(options: &pjrt_plugin::CompileOptions) -> Vec<bool> {
 }
 
 impl PjrtExecutable for RefcpuExecutable {
-    fn name(&self) -> &str {
-        &self.compiled.name
+    fn signature(&self) -> &Signature {
+        &self.signature
     }
 
     fn num_replicas(&self) -> usize {
@@ -231,20 +229,8 @@ impl PjrtExecutable for RefcpuExecutable {
         !self.compiled.plan.lanes_are_devices()
     }
 
-    fn parameters(&self) -> &[ArraySpec] {
-        &self.parameters
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
-        &self.outputs
-    }
-
     fn serialize(&self) -> Result<Option<Vec<u8>>> {
         Ok(self.has_partitions_of_calls.then(|| self.program.code().to_vec()))
-    }
-
-    fn donated_parameters(&self) -> &[usize] {
-        &self.donated
     }
 
     fn optimized_program(&self) -> Option<Program> {
@@ -278,10 +264,11 @@ impl PjrtExecutable for RefcpuExecutable {
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
         let bytes = |specs: &[ArraySpec]| -> i64 { specs.iter().map(size_in_bytes).sum() };
         let stats = self.cost();
-        let (argument_size, output_size) = (bytes(&self.parameters), bytes(&self.outputs));
+        let (argument_size, output_size) =
+            (bytes(&self.signature.parameters), bytes(&self.signature.outputs));
         let (temp_size, code) = (stats.arena_bytes as i64, stats.constant_bytes as i64);
         // A donated argument has the same shards as the result that may use its memory.
-        let donors = self.outputs.iter().zip(&self.compiled.plan.program.donors);
+        let donors = self.signature.outputs.iter().zip(&self.compiled.plan.program.donors);
         let alias_size =
             donors.filter(|(_, donor)| donor.is_some()).map(|(spec, _)| size_in_bytes(spec)).sum();
         let peak_memory = argument_size + output_size - alias_size + temp_size;

@@ -70,7 +70,7 @@ impl Loaded {
         if !plan.lanes_are_devices() && processes.iter().any(is_of_own) && !processes.iter().all(is_of_own) {
             return Err(Error::failed_precondition(format!(
                 "the program '{}' was compiled for the devices of one process, and is loaded on devices of several",
-                executable.name()
+                executable.compiled.name
             ))
             .with_hint("compile it with a device assignment that contains the devices on which it will run"));
         }
@@ -81,7 +81,7 @@ impl Loaded {
 
     /// Returns the name of the program.
     pub(crate) fn name(&self) -> &str {
-        self.executable.name()
+        &self.executable.compiled.name
     }
 
     /// Returns the processes of the devices, if they are several and the program communicates between its devices.
@@ -135,7 +135,7 @@ impl Loaded {
     /// Adds to an error about memory the purposes for which the program needs it.
     fn exhausted(&self, error: &Error) -> Error {
         let plan = &self.executable.compiled.plan;
-        let message = exhausted_while_running(error.message(), self.executable.name(), plan);
+        let message = exhausted_while_running(error.message(), &self.executable.compiled.name, plan);
         Error::resource_exhausted(message).with_hint(MEMORY_HINT)
     }
 
@@ -175,7 +175,7 @@ pub(crate) fn run(
     mut ready: ReadyExecution<RefcpuBuffer>,
     with: With,
 ) -> Option<Error> {
-    let _span = trace::program(loaded.executable.name());
+    let _span = trace::program(&loaded.executable.compiled.name);
     let inputs = ready.take_inputs();
     let (peers, with) = match with {
         With::Peers(peers) => (Some(peers), With::None),
@@ -255,8 +255,9 @@ fn outputs(
     if let Some(peers) = peers {
         peers.finish(results.as_ref().map(|_| ()));
     }
-    let results = results
-        .map_err(|error| host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), plan)));
+    let results = results.map_err(|error| {
+        host.take_failure().unwrap_or_else(|| run_error(&error, &executable.compiled.name, plan))
+    });
     match (noted, &results) {
         (Some(run), Ok(_)) => run.finish(),
         (Some(run), Err(error)) => run.fail(error),

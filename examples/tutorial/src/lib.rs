@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use pjrt_plugin::layout::dense_size;
 use pjrt_plugin::queue::{Block, MemoryPool, Queue};
-use pjrt_plugin::stablehlo::{self, Signature};
+use pjrt_plugin::stablehlo;
 use pjrt_plugin::{
     ArraySpec, BufferRef, ClientConfig, CompileRequest, CompiledMemoryStats, CopyToHost, DeviceAssignment,
     DeviceDescription, DeviceId, Error, Execution, HostBuffer, Input, Memory, MemoryStats, OptionSpec,
     Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement, PluginAttributes, Prepared,
-    Result, pjrt_plugin,
+    Result, Signature, pjrt_plugin,
 };
 use pjrt_stablehlo::passes::decompose;
 
@@ -242,25 +242,13 @@ impl PjrtBuffer for Buffer {
 }
 
 impl PjrtExecutable for Executable {
-    fn name(&self) -> &str {
-        &self.signature.name
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        &self.signature.parameters
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
-        &self.signature.outputs
-    }
-
-    fn donated_parameters(&self) -> &[usize] {
-        &self.signature.donated
+    fn signature(&self) -> &Signature {
+        &self.signature
     }
 
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
-        let temporary = self.program.temporary_size as i64;
-        // Arrays are dense on this device. One that pads them adds up the sizes with padding.
-        Some(CompiledMemoryStats::of_arrays(self.parameters(), self.outputs(), temporary))
+        let temporary = self.program.temporary_size;
+        // Arrays are dense on this device. One that pads them returns their sizes with padding.
+        Some(CompiledMemoryStats::of_arrays(&self.signature, temporary, ArraySpec::dense_size))
     }
 }

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use pjrt_plugin::{
-    ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Error,
-    Execution, HostBuffer, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement,
-    PluginAttributes, Result, pjrt_plugin,
+    ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Error, Execution,
+    HostBuffer, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement,
+    PluginAttributes, Result, Signature, pjrt_plugin,
 };
 
 /// The plugin. A host creates one client, and obtains all other objects from it.
@@ -97,15 +97,7 @@ impl PjrtBuffer for Buffer {
 }
 
 impl PjrtExecutable for Executable {
-    fn name(&self) -> &str {
-        match *self {}
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        match *self {}
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
+    fn signature(&self) -> &Signature {
         match *self {}
     }
 }

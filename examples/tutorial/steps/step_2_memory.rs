@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pjrt_plugin::queue::AddressSpace;
 use pjrt_plugin::{
-    ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Error,
-    Execution, HostBuffer, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement,
-    PluginAttributes, Result, pjrt_plugin,
+    ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Error, Execution,
+    HostBuffer, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement,
+    PluginAttributes, Result, Signature, pjrt_plugin,
 };
 
 /// The number of bytes of a device's memory, and the alignment of arrays in it.
@@ -148,15 +148,7 @@ impl PjrtBuffer for Buffer {
 }
 
 impl PjrtExecutable for Executable {
-    fn name(&self) -> &str {
-        match *self {}
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        match *self {}
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
+    fn signature(&self) -> &Signature {
         match *self {}
     }
 }

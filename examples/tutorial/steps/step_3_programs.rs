@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pjrt_plugin::layout::dense_size;
 use pjrt_plugin::queue::AddressSpace;
-use pjrt_plugin::stablehlo::{self, Signature};
+use pjrt_plugin::stablehlo;
 use pjrt_plugin::{
     ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Error,
     Execution, HostBuffer, Input, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
-    Placement, PluginAttributes, Result, pjrt_plugin,
+    Placement, PluginAttributes, Result, Signature, pjrt_plugin,
 };
 use pjrt_stablehlo::ir::{ElementType, Function, Op, OpCode};
 use pjrt_stablehlo::passes::{CoreOps, decompose};
@@ -261,15 +261,7 @@ impl PjrtBuffer for Buffer {
 }
 
 impl PjrtExecutable for Executable {
-    fn name(&self) -> &str {
-        &self.signature.name
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        &self.signature.parameters
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
-        &self.signature.outputs
+    fn signature(&self) -> &Signature {
+        &self.signature
     }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use pjrt_plugin::layout::dense_size;
 use pjrt_plugin::queue::{AddressSpace, Block, MemoryPool, Queue};
-use pjrt_plugin::stablehlo::{self, Signature};
+use pjrt_plugin::stablehlo;
 use pjrt_plugin::{
     ArraySpec, BufferRef, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription,
     DeviceId, Error, Execution, HostBuffer, Input, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice,
-    PjrtExecutable, Placement, PluginAttributes, Prepared, Result, pjrt_plugin,
+    PjrtExecutable, Placement, PluginAttributes, Prepared, Result, Signature, pjrt_plugin,
 };
 use pjrt_stablehlo::ir::{ElementType, Function, Op, OpCode};
 use pjrt_stablehlo::passes::{CoreOps, decompose};
@@ -293,15 +293,7 @@ impl PjrtBuffer for Buffer {
 }
 
 impl PjrtExecutable for Executable {
-    fn name(&self) -> &str {
-        &self.signature.name
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        &self.signature.parameters
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
-        &self.signature.outputs
+    fn signature(&self) -> &Signature {
+        &self.signature
     }
 }

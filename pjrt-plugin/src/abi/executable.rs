@@ -33,11 +33,12 @@ use crate::compile_options::CompileOptions;
 use crate::core::fingerprint::Fingerprint;
 use crate::device::PjrtDevice;
 use crate::error::{Error, Result};
-use crate::executable::{ArraySpec, PjrtExecutable};
+use crate::executable::PjrtExecutable;
 use crate::memory::Memory;
 use crate::program::Program;
 use crate::serialized::SerializedExecutable;
 use crate::shape::Shape;
+use crate::signature::ArraySpec;
 use crate::stats::CompiledMemoryStats;
 
 /// The object behind a `PJRT_Executable`, with the arrays that its getters return.
@@ -131,20 +132,21 @@ impl<C: PjrtClient> ExecutableState<C> {
         let device = client.and_then(|client| client.devices().first());
         let default_kind =
             device.and_then(|device| device.memories().first()).map_or(Memory::DEVICE, Memory::kind);
-        let parameters = Arrays::new(executable.parameters(), default_kind)?;
-        let outputs = Arrays::new(executable.outputs(), default_kind)?;
+        let signature = executable.signature();
+        let parameters = Arrays::new(&signature.parameters, default_kind)?;
+        let outputs = Arrays::new(&signature.outputs, default_kind)?;
         let mut donated = vec![false; parameters.shapes.len()];
-        for parameter in executable.donated_parameters() {
+        for parameter in &signature.donated {
             let Some(donated) = donated.get_mut(*parameter) else {
                 return Err(Error::internal(format!(
-                    "PjrtExecutable::donated_parameters returned the index {parameter} for a program with {} parameters",
+                    "Signature::donated has the index {parameter} for a program with {} parameters",
                     parameters.shapes.len()
                 )));
             };
             *donated = true;
         }
         Ok(Arc::new(Self {
-            name: executable.name().to_owned(),
+            name: signature.name.clone(),
             executable: Arc::new(executable),
             program,
             options,

@@ -112,7 +112,7 @@ impl<C: PjrtClient> MemoryUsage<C> {
         });
         let mut parts: Vec<String> = of_programs.collect();
         parts.push("the rest was uploaded or copied".to_owned());
-        format!("the host holds buffers of {}: {}", memories.join(", "), parts.join(", "))
+        format!("the host holds buffers of {}, without padding: {}", memories.join(", "), parts.join(", "))
     }
 }
 

@@ -33,11 +33,10 @@
 //!
 //! struct Code {
 //!     instructions: Vec<u8>,
+//!     signature: Signature,
 //! }
 //! # impl PjrtExecutable for Code {
-//! #     fn name(&self) -> &str { "main" }
-//! #     fn parameters(&self) -> &[ArraySpec] { &[] }
-//! #     fn outputs(&self) -> &[ArraySpec] { &[] }
+//! #     fn signature(&self) -> &Signature { &self.signature }
 //! # }
 //! # impl PjrtClient for Chips {
 //! #     type Device = Chip;
@@ -52,7 +51,7 @@
 //! #     fn devices(&self) -> &[Chip] { &self.devices }
 //! #     fn platform_version(&self) -> String { String::new() }
 //! #     fn compile(request: CompileRequest<'_, Self>) -> Result<Code> {
-//! #         Ok(Code { instructions: request.program.code().to_vec() })
+//! #         Ok(Code { instructions: request.program.code().to_vec(), signature: Signature::new("main", [], []) })
 //! #     }
 //! #     fn load(&self, _: &Arc<Code>, _: &DeviceAssignment) -> Result<()> { Ok(()) }
 //! #     fn execute(&self, _: &(), execution: Execution<Storage>) -> Result<()> {

@@ -10,7 +10,8 @@ use pjrt_plugin::{
     ArraySpec, AttributeValue, ByDevice, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment,
     DeviceDescription, ElementType, Error, ErrorCode, Execution, HostBuffer, HostCallbacks, HostView, Input,
     Memory, MemoryStats, OptionSpec, Options, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
-    Placement, PluginAttributes, ProcessInfo, Promise, ReadsViews, ReadyExecution, Result, Topology, promise,
+    Placement, PluginAttributes, ProcessInfo, Promise, ReadsViews, ReadyExecution, Result, Signature,
+    Topology, promise,
 };
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -73,12 +74,9 @@ pub(crate) enum Storage {
 }
 
 pub(crate) struct Program {
-    pub(crate) word: String,
+    pub(crate) signature: Signature,
     queue: i64,
     replicas: usize,
-    parameters: Vec<ArraySpec>,
-    outputs: Vec<ArraySpec>,
-    donated: Vec<usize>,
 }
 
 impl Storage {
@@ -251,15 +249,11 @@ impl PjrtClient for Dummy {
                 );
             }
         };
-        Ok(Program {
-            // A plugin that ignores the number of replicas.
-            replicas: if word == "drop" { 1 } else { request.options.num_replicas },
-            word,
-            queue,
-            parameters: (0..parameters).map(|_| array()).collect(),
-            outputs: (0..outputs).map(|_| array()).collect(),
-            donated: (0..donated).collect(),
-        })
+        // A plugin that ignores the number of replicas.
+        let replicas = if word == "drop" { 1 } else { request.options.num_replicas };
+        let mut signature = Signature::new(word, vec![array(); parameters], vec![array(); outputs]);
+        signature.donated = (0..donated).collect();
+        Ok(Program { signature, queue, replicas })
     }
 
     fn load(&self, executable: &Arc<Program>, _: &DeviceAssignment) -> Result<Arc<Program>> {
@@ -270,7 +264,7 @@ impl PjrtClient for Dummy {
     fn execute(&self, loaded: &Arc<Program>, execution: Execution<Self::Buffer>) -> Result<()> {
         self.maybe_panic("execute");
         let program = Arc::clone(loaded);
-        let outputs = program.outputs.len();
+        let outputs = program.signature.outputs.len();
         let run = move |mut ready: ReadyExecution<Storage>| {
             let devices = ready.devices().len();
             let inputs = ready.take_inputs();
@@ -281,7 +275,7 @@ impl PjrtClient for Dummy {
             let results = results.collect();
             ready.complete(results);
         };
-        match program.word.as_str() {
+        match loaded.signature.name.as_str() {
             "rotate" => execution.when_ready(rotate),
             "rotate_later" => enqueue(program.queue, move || execution.when_ready(rotate)),
             "error" | "rotate_error" => {
@@ -474,8 +468,8 @@ impl PjrtBuffer for Storage {
 }
 
 impl PjrtExecutable for Program {
-    fn name(&self) -> &str {
-        &self.word
+    fn signature(&self) -> &Signature {
+        &self.signature
     }
 
     fn num_replicas(&self) -> usize {
@@ -483,19 +477,7 @@ impl PjrtExecutable for Program {
     }
 
     fn devices_communicate(&self) -> bool {
-        self.word.starts_with("rotate")
-    }
-
-    fn parameters(&self) -> &[ArraySpec] {
-        &self.parameters
-    }
-
-    fn outputs(&self) -> &[ArraySpec] {
-        &self.outputs
-    }
-
-    fn donated_parameters(&self) -> &[usize] {
-        &self.donated
+        self.signature.name.starts_with("rotate")
     }
 
     fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {

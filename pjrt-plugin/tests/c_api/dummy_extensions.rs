@@ -32,11 +32,11 @@ impl RawBuffers for Dummy {
 /// The outputs of the program "two" have shardings. Those of "donate" have the wrong number of shardings, and "none" has none.
 impl Shardings for Dummy {
     fn parameter_shardings(program: &Program) -> Option<Vec<Sharding>> {
-        (program.word == "two").then(|| vec![Sharding::Replicated])
+        (program.signature.name == "two").then(|| vec![Sharding::Replicated])
     }
 
     fn output_shardings(program: &Program) -> Option<Vec<Sharding>> {
-        match &*program.word {
+        match &*program.signature.name {
             "two" => Some(vec![Sharding::Maximal(1), Sharding::Manual]),
             "donate" | "none" => Some(Vec::new()),
             _ => None,
@@ -96,7 +96,7 @@ impl HostMemoryAllocator for Dummy {
 
 impl ExecutableMetadata for Dummy {
     fn executable_metadata(program: &Program) -> Result<Vec<u8>> {
-        match &*program.word {
+        match &*program.signature.name {
             "none" => Err(Error::not_found("there is nothing to say about 'none'")),
             word => Ok(word.to_uppercase().into_bytes()),
         }

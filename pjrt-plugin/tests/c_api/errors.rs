@@ -154,5 +154,8 @@ fn an_error_that_memory_ran_out_says_who_holds_it() {
     );
     drop(held);
     let message = no_room().message;
-    assert!(message.contains("16 bytes in memory 0 ('device'): the rest was uploaded"), "{message}");
+    assert!(
+        message.contains("16 bytes in memory 0 ('device'), without padding: the rest was uploaded"),
+        "{message}"
+    );
 }

@@ -175,6 +175,11 @@ impl Body {
         self.block(block).ops.iter().map(|&op| (op, self.op(op)))
     }
 
+    /// Returns all blocks, including those of nested regions, in order of their ids.
+    pub fn blocks(&self) -> impl ExactSizeIterator<Item = &Block> {
+        self.blocks.iter()
+    }
+
     /// Returns all values, in order of their ids.
     pub fn values(&self) -> impl ExactSizeIterator<Item = (ValueId, &Value)> {
         self.values.iter().enumerate().map(|(index, value)| (ValueId(index as u32), value))

@@ -26,6 +26,13 @@ impl<'c> Floats<'c> {
         f32_bytes(&(0..self.len).map(element).collect::<Vec<_>>())
     }
 
+    /// Returns `true` if two elements are those at the same position of two arrays with different numbers.
+    pub(super) fn are_of_two(first: f32, second: f32) -> bool {
+        let numbers = [first, second].map(|element| (element / 1000.0).floor());
+        let is_number = |number: &f32| (0.0..=255.0).contains(number);
+        numbers.iter().all(is_number) && numbers[0] != numbers[1] && first % 1000.0 == second % 1000.0
+    }
+
     /// Returns the sum of two arrays.
     pub(super) fn sum(&self, first: u8, second: u8) -> Vec<u8> {
         let element =

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::entry::{Entry, check};
 use super::pending::Pending;
 use super::program_text::{compiled, launch, launch_on_all, sums, with_main};
+use super::without_hazard::{Waits, Wrong, is_without_hazard};
 use crate::conform::harness::{
     Context, Finding, ONE_DEVICE, RIGHT_ON_ANOTHER, Verdict, add_program, described, device_name, ensure,
     equal, is_in_memory, is_on_device, numbers, patience, upload_to,
@@ -514,6 +515,13 @@ const ROUNDS: usize = 40;
 
 /// Executes programs on both devices whose arguments come from the other one, without waiting.
 fn exchange_rounds(client: &Client) -> Verdict {
+    is_without_hazard("does not wait for the data of an array before it copies it", |waits| {
+        exchanged(client, waits)
+    })
+}
+
+/// Exchanges two arrays between two devices in each round, and doubles them. Describes them if they are wrong.
+fn exchanged(client: &Client, waits: Waits) -> Result<Wrong, Finding> {
     let devices = two(client)?;
     let programs = [replicated(client, &devices[..1])?, replicated(client, &devices[1..])?];
     let mut arrays =
@@ -524,13 +532,21 @@ fn exchange_rounds(client: &Client) -> Verdict {
         for (index, program) in programs.iter().enumerate() {
             next.push(launch(program, &[&received[index], &received[index]], 0)?.take_output()?);
         }
+        waits.until(|| next.iter().try_for_each(|array| array.ready()?.wait()))?;
         let second = next.pop().expect("two devices");
         arrays = [next.remove(0), second];
     }
-    // Each round exchanges the arrays and doubles them.
     let power = 2_f32.powi(ROUNDS as i32);
-    equal("the array of the first device", numbers(&arrays[0])?, vec![power; 4])?;
-    equal("the array of the second device", numbers(&arrays[1])?, vec![0.0; 4])
+    for (array, expected, which) in [(&arrays[0], power, "first"), (&arrays[1], 0.0, "second")] {
+        let found = numbers(array)?;
+        if found != [expected; 4] {
+            return Ok(Some(format!(
+                "the array of the {which} device is {found:?}; expected {:?}",
+                [expected; 4]
+            )));
+        }
+    }
+    Ok(None)
 }
 
 fn exchange(context: &Context) -> Verdict {

@@ -4,15 +4,16 @@
 //! Each check keeps one queue busy with operations on large arrays. What comes last in it is then still in progress when an
 //! operation in another queue, which does not wait, reads or writes the same memory.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::arrays::{FIRST, Floats, OTHER, launch};
+use super::arrays::{Floats, launch};
 use super::entry::{ALL, Entry, check};
 use super::program_text::{self, compiled, sums, with_main};
+use super::without_hazard::{MOMENT, Waits, Wrong, is_without_hazard};
 use crate::conform::harness::{
-    Context, Expected, FREED_IN_USE, Finding, HAZARD, NO_HAZARD, TOO_EARLY, Verdict, ensure, f32_bytes,
-    patience, performing,
+    Context, Expected, FREED_IN_USE, Finding, TOO_EARLY, Verdict, ensure, f32_bytes, patience, performing,
 };
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -211,6 +212,20 @@ fn last_memory(client: &Client) -> Result<Memory<'_>, Error> {
 /// The number of large operations that keep a queue busy.
 const BUSY: usize = 4;
 
+/// What a writer makes an array of. Its elements differ from those of all others, so that memory which is read too early is not
+/// right by chance: the host or the device may have had the same elements there.
+struct Source {
+    number: u8,
+    /// The array that the writer reads; an upload reads none.
+    array: Option<Buffer>,
+}
+
+impl Source {
+    fn array(&self) -> &Buffer {
+        self.array.as_ref().expect("only uploads have no source on a device")
+    }
+}
+
 /// The arrays and programs that the cases of a check use.
 struct Fixture<'c> {
     client: &'c Client,
@@ -219,8 +234,6 @@ struct Fixture<'c> {
     large: OfSize,
     /// The bytes of a large array.
     bytes: Vec<u8>,
-    /// The arrays [`FIRST`] and [`OTHER`], on the first device and on the last one.
-    arrays: [(u8, Buffer, Buffer); 2],
     has_others: bool,
 }
 
@@ -230,17 +243,8 @@ impl<'c> Fixture<'c> {
         // The arrays that exist at the same time fit into a part of the device's memory.
         let large = fitting(client, 16, 1 << 10, MOST)?;
         let floats = Floats::new(client, len);
-        let pair = |number| -> Result<_, Finding> {
-            let array = floats.upload(number)?;
-            let on_last = array.copy_to_memory(last_memory(client)?);
-            let on_last = on_last.or_else(|_| floats.upload(number))?;
-            on_last.ready()?.wait()?;
-            Ok((number, array, on_last))
-        };
-        let arrays = [pair(FIRST)?, pair(OTHER)?];
         Ok(Self {
             client,
-            arrays,
             floats,
             small: OfSize::new(client, len)?,
             large: OfSize::new(client, large)?,
@@ -249,12 +253,30 @@ impl<'c> Fixture<'c> {
         })
     }
 
-    /// Creates arrays with the elements of [`OTHER`], and destroys them. The operations of a case then find these elements in
-    /// the memory that they get, instead of the expected ones, which an earlier case may have left there.
-    fn leave_others(&self) -> Result<(), Error> {
-        const ARRAYS: usize = 16;
-        let others = (0..ARRAYS).map(|_| self.floats.upload(OTHER)).collect::<Result<Vec<_>, _>>()?;
-        others.iter().try_for_each(|other| other.ready()?.wait())
+    /// Prepares the sources of arrays that a writer will create.
+    fn sources(&self, writer: Writer, count: usize) -> Result<Vec<Source>, Error> {
+        static NEXT: AtomicU8 = AtomicU8::new(1);
+        let source = |_| {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let array = match writer {
+                Writer::Upload => None,
+                Writer::Copy | Writer::Execution => Some(self.floats.upload(number)?),
+                Writer::CopyFromLast => {
+                    Some(self.floats.upload(number)?.copy_to_memory(last_memory(self.client)?)?)
+                }
+            };
+            array.iter().try_for_each(|array| array.ready()?.wait())?;
+            Ok(Source { number, array })
+        };
+        (0..count).map(source).collect()
+    }
+
+    /// Begins to upload zeros.
+    fn start_zeros(&self) -> Result<Uploaded, Error> {
+        let bytes = vec![0; self.small.size];
+        let dims = [self.small.size as i64 / 4];
+        let array = HostArray::new(&bytes, ElementType::F32, &dims);
+        self.client.upload(&array, Some(self.client.device()?), None)
     }
 
     /// Returns the operations that read arrays and that the plugin has.
@@ -271,23 +293,28 @@ impl<'c> Fixture<'c> {
     fn writers(&self) -> Vec<Writer> {
         let exists = |writer: &Writer| match writer {
             Writer::Copy | Writer::CopyFromLast => {
-                (self.has_others || *writer == Writer::Copy) && self.write(*writer, FIRST).is_ok()
+                (self.has_others || *writer == Writer::Copy)
+                    && self.sources(*writer, 1).is_ok_and(|sources| self.write(*writer, &sources[0]).is_ok())
             }
             Writer::Upload | Writer::Execution => true,
         };
         Writer::ALL.into_iter().filter(exists).collect()
     }
 
-    /// Begins to create the array [`FIRST`] or [`OTHER`].
-    fn write(&self, writer: Writer, number: u8) -> Result<Buffer, Error> {
-        let [first, other] = &self.arrays;
-        let (_, array, on_last) = if number == first.0 { first } else { other };
+    /// Begins to create an array.
+    fn write(&self, writer: Writer, source: &Source) -> Result<Buffer, Error> {
         match writer {
-            Writer::Upload => self.floats.start_upload(number),
-            Writer::Copy => array.copy_to_memory(self.client.device()?.default_memory()?),
-            Writer::CopyFromLast => on_last.copy_to_memory(self.client.device()?.default_memory()?),
-            Writer::Execution => launch(&self.small.sum, [array, &self.small.zeros], 0),
+            Writer::Upload => self.floats.start_upload(source.number),
+            Writer::Copy | Writer::CopyFromLast => {
+                source.array().copy_to_memory(self.client.device()?.default_memory()?)
+            }
+            Writer::Execution => launch(&self.small.sum, [source.array(), &self.small.zeros], 0),
         }
+    }
+
+    /// Begins to create arrays.
+    fn write_all(&self, writer: Writer, sources: &[Source]) -> Result<Vec<Buffer>, Error> {
+        sources.iter().map(|source| self.write(writer, source)).collect()
     }
 
     /// Keeps the queue of a kind of readers busy.
@@ -320,12 +347,13 @@ impl<'c> Fixture<'c> {
     /// Reads an array, and describes the elements that differ from those of the array with this number, and whether they do so a moment
     /// later, too.
     fn differences_of(&self, array: &Buffer, number: u8) -> Result<Option<String>, Error> {
-        const MOMENT: Duration = Duration::from_millis(50);
         let Some(differences) = self.differences(&array.read()?, number) else { return Ok(None) };
         std::thread::sleep(MOMENT);
         Ok(Some(match self.differences(&array.read()?, number) {
             Some(_) => differences,
-            None => format!("{differences}; {TOO_EARLY}"),
+            None => {
+                format!("{differences}; a moment later, the array has the expected elements: {TOO_EARLY}")
+            }
         }))
     }
 
@@ -335,22 +363,17 @@ impl<'c> Fixture<'c> {
         if read == expected {
             return None;
         }
-        let equal = |bytes: &[u8]| {
-            read.as_chunks::<4>()
-                .0
-                .iter()
-                .zip(bytes.as_chunks::<4>().0)
-                .filter(|(got, bytes)| got == bytes)
-                .count()
+        let numbers = |bytes: &[u8]| -> Vec<f32> {
+            bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
         };
-        let (of_first, of_other) = (equal(&self.floats.bytes(FIRST)), equal(&self.floats.bytes(OTHER)));
-        let count = expected.len() / 4;
-        let of = if number == FIRST { of_other } else { of_first };
-        let whose = match of {
+        let pairs: Vec<(f32, f32)> = numbers(read).into_iter().zip(numbers(&expected)).collect();
+        let wrong = pairs.iter().filter(|(got, expected)| got.to_bits() != expected.to_bits());
+        let of_others = wrong.clone().filter(|(got, expected)| Floats::are_of_two(*got, *expected));
+        let whose = match of_others.count() {
             0 => String::new(),
-            of => format!(" ({of} are those of the other array)"),
+            of => format!(" ({of} are those of another array)"),
         };
-        Some(format!("{} of {count} wrong elements{whose}", count - equal(&expected)))
+        Some(format!("{} of {} wrong elements{whose}", wrong.count(), pairs.len()))
     }
 }
 
@@ -375,30 +398,13 @@ impl Busy {
     }
 }
 
-/// The description of a wrong array, or `None`.
-type Wrong = Option<String>;
-
-/// Runs a case without waiting between its operations. If something is wrong, runs it again and waits, which tells a hazard from
-/// operations that are wrong by themselves. `cause` says what a plugin with the hazard probably does.
-fn is_without_hazard(cause: &str, case: impl Fn(bool) -> Result<Wrong, Finding>) -> Verdict {
-    let Some(wrong) = case(false)? else { return Ok(()) };
-    if wrong.contains(TOO_EARLY) {
-        return Err(Finding::Wrong(wrong));
-    }
-    Err(Finding::Wrong(match case(true)? {
-        None => format!("{wrong}, {HAZARD}: the plugin probably {cause}"),
-        Some(_) => format!(
-            "{wrong}, {NO_HAZARD}. The plugin probably performs one of them wrongly by itself, or both use the same memory"
-        ),
-    }))
-}
-
 fn read_after_write(context: &Context) -> Verdict {
     let client = context.client()?;
     // Drivers and devices move large arrays in other ways than small ones.
     let large = fitting(&client, 64, 1090, LARGE)?;
-    for len in [1089, 20_011.min(large), large] {
-        reads_of_length(&client, len)?;
+    let lens: [usize; ROUNDS] = [1089, 20_011.min(large), large];
+    for (round, len) in lens.into_iter().enumerate() {
+        reads_of_length(&client, len, round)?;
     }
     Ok(())
 }
@@ -406,16 +412,23 @@ fn read_after_write(context: &Context) -> Verdict {
 /// The number of elements of the largest arrays that are read right after they are written: more than a mebibyte.
 const LARGE: i64 = 300_007;
 
-fn reads_of_length(client: &Client, len: usize) -> Verdict {
+/// The number of lengths of arrays.
+const ROUNDS: usize = 3;
+
+fn reads_of_length(client: &Client, len: usize, round: usize) -> Verdict {
     const CAUSE: &str = "does not wait for the event of each array that an operation reads, but only for that of the first one, or for none";
     let fixture = Fixture::new(client, len)?;
     let ty = format!("tensor<{len}xf32>");
     let lines = format!("    %s0 = stablehlo.add %p0, %p1 : {ty}\n    %s1 = stablehlo.add %s0, %p2 : {ty}\n");
     let text = with_main(&format!("%p0: {ty}, %p1: {ty}, %p2: {ty}"), &lines, "%s1", &ty);
     let three = compiled(client, &text, &CompileOptions::default())?;
+    // Operations of one queue wait for each other. Each time, another one is the first, which is most probably wrong.
+    let mut readers = fixture.readers();
+    let first = round * readers.len() / ROUNDS;
+    readers.rotate_left(first);
     for writer in fixture.writers() {
         performing(format!("reads of {len} elements after {}", writer.name()), || {
-            is_without_hazard(CAUSE, |waits| reads_after(&fixture, writer, &three, waits))
+            is_without_hazard(CAUSE, |waits| reads_after(&fixture, writer, &readers, &three, waits))
         })?;
     }
     Ok(())
@@ -425,39 +438,40 @@ fn reads_of_length(client: &Client, len: usize) -> Verdict {
 fn reads_after(
     fixture: &Fixture<'_>,
     writer: Writer,
+    readers: &[Reader],
     three: &LoadedExecutable,
-    waits: bool,
+    waits: Waits,
 ) -> Result<Wrong, Finding> {
-    let write = || {
-        let array = fixture.write(writer, FIRST)?;
-        if waits {
-            array.ready()?.wait()?;
-        }
-        Ok::<_, Error>(array)
+    let sources = fixture.sources(writer, 3 + readers.len())?;
+    let mut unused = sources.iter();
+    let mut write = || {
+        let source = unused.next().expect("there is a source for each read");
+        let array = fixture.write(writer, source)?;
+        waits.until(|| array.ready()?.wait())?;
+        Ok::<_, Error>((array, source.number))
     };
-    fixture.leave_others()?;
     let busy = fixture.write_large(writer)?;
     let mut reads = Vec::new();
     // In the queue of executions, the others wait for the first one. It must be the one that is most probably wrong.
     for position in [2, 1, 0] {
-        let array = write()?;
+        let (array, number) = write()?;
         let mut arguments = [&fixture.small.zeros; 3];
         arguments[position] = &array;
         let sum = program_text::launch(three, &arguments, 975)?.take_output()?;
         reads.push((
             format!("an execution with three arguments of which number {} is", position + 1),
-            array,
+            (array, number),
             InProgress::Copy(sum),
         ));
     }
-    for reader in fixture.readers() {
-        let array = write()?;
-        let read = fixture.small.start(reader, fixture.client, &array)?;
-        reads.push((format!("{} of", reader.name()), array, read));
+    for reader in readers {
+        let (array, number) = write()?;
+        let read = fixture.small.start(*reader, fixture.client, &array)?;
+        reads.push((format!("{} of", reader.name()), (array, number), read));
     }
     busy.finish()?;
-    for (what, _array, read) in reads {
-        if let Some(differences) = fixture.differences(&read.finish(fixture.small.size)?, FIRST) {
+    for (what, (_array, number), read) in reads {
+        if let Some(differences) = fixture.differences(&read.finish(fixture.small.size)?, number) {
             return Ok(Some(format!(
                 "{what} an array of {} bytes that {} creates, called right after that, has {differences}",
                 fixture.small.size,
@@ -507,6 +521,12 @@ fn write_after_read(context: &Context) -> Verdict {
             || (0..RUNS).flat_map(|_| fixture.writers()).try_for_each(|writer| of_given_up(reader, writer));
         donated.or_else(|found| again().and(Err(found)))?;
     }
+    for writer in fixture.writers() {
+        let cause = frees("reads", writer);
+        performing(format!("a donation before {}", writer.name()), || {
+            is_without_hazard(&cause, |waits| reads_by_donation(&fixture, writer, &donating, waits))
+        })?;
+    }
     Ok(())
 }
 
@@ -518,44 +538,56 @@ fn frees(uses: &str, writer: Writer) -> String {
     )
 }
 
+/// Transfers arrays. Returns their numbers and the arrays.
+fn uploaded(fixture: &Fixture<'_>) -> Result<(Vec<u8>, Vec<Buffer>), Error> {
+    let sources = fixture.sources(Writer::Copy, GIVEN_UP)?;
+    Ok(sources.into_iter().filter_map(|source| Some((source.number, source.array?))).unzip())
+}
+
+/// Reads of arrays that are in progress.
+struct Reads {
+    busy: Busy,
+    numbers: Vec<u8>,
+    arrays: Vec<Buffer>,
+    reads: Vec<InProgress>,
+}
+
 /// Starts to read arrays, while the queue of the reader is busy.
-fn start_reads(
-    fixture: &Fixture<'_>,
-    reader: Reader,
-    waits: bool,
-) -> Result<(Busy, Vec<Buffer>, Vec<InProgress>), Finding> {
-    fixture.leave_others()?;
-    let arrays = (0..GIVEN_UP).map(|_| fixture.floats.upload(FIRST)).collect::<Result<Vec<_>, _>>()?;
+fn start_reads(fixture: &Fixture<'_>, reader: Reader, waits: Waits) -> Result<Reads, Finding> {
+    let (numbers, arrays) = uploaded(fixture)?;
     let busy = fixture.read_large(reader)?;
     let start = |array| fixture.small.start(reader, fixture.client, array);
     let mut reads = arrays.iter().map(start).collect::<Result<Vec<_>, _>>()?;
-    if waits {
-        reads = reads.into_iter().map(|read| read.end(fixture.small.size)).collect::<Result<_, _>>()?;
-    }
-    Ok((busy, arrays, reads))
+    waits.until(|| {
+        let ended = std::mem::take(&mut reads).into_iter().map(|read| read.end(fixture.small.size));
+        reads = ended.collect::<Result<_, _>>()?;
+        Ok(())
+    })?;
+    Ok(Reads { busy, numbers, arrays, reads })
 }
 
 fn reads_of_given_up(
     fixture: &Fixture<'_>,
     reader: Reader,
     writer: Writer,
-    waits: bool,
+    waits: Waits,
 ) -> Result<Wrong, Finding> {
-    let (busy, arrays, reads) = start_reads(fixture, reader, waits)?;
+    let sources = fixture.sources(writer, GIVEN_UP)?;
+    let Reads { busy, numbers, arrays, reads } = start_reads(fixture, reader, waits)?;
     let _deleted = give_up(arrays)?;
-    let others = (0..GIVEN_UP).map(|_| fixture.write(writer, OTHER)).collect::<Result<Vec<_>, _>>()?;
+    let others = fixture.write_all(writer, &sources)?;
     busy.finish()?;
     let (reader, writer) = (reader.name(), writer.name());
-    for (at, read) in reads.into_iter().enumerate() {
+    for (at, (read, number)) in reads.into_iter().zip(numbers).enumerate() {
         let end = if at % 2 == 0 { "deleted" } else { "destroyed" };
-        if let Some(differences) = fixture.differences(&read.finish(fixture.small.size)?, FIRST) {
+        if let Some(differences) = fixture.differences(&read.finish(fixture.small.size)?, number) {
             return Ok(Some(format!(
                 "{reader} of an array that the host {end} right after the call, before {writer} of another one, has {differences}"
             )));
         }
     }
-    for other in others {
-        if let Some(differences) = fixture.differences_of(&other, OTHER)? {
+    for (other, source) in others.iter().zip(&sources) {
+        if let Some(differences) = fixture.differences_of(other, source.number)? {
             return Ok(Some(format!(
                 "an array of {writer}, called right after {reader} of another array and its deletion, has {differences}"
             )));
@@ -568,17 +600,48 @@ fn reads_of_donated(
     fixture: &Fixture<'_>,
     reader: Reader,
     donating: &LoadedExecutable,
-    waits: bool,
+    waits: Waits,
 ) -> Result<Wrong, Finding> {
-    let (busy, arrays, reads) = start_reads(fixture, reader, waits)?;
-    let donate = |array| launch(donating, [array, &fixture.arrays[1].1], 0);
+    let other = fixture.sources(Writer::Execution, 1)?;
+    let Reads { busy, numbers, arrays, reads } = start_reads(fixture, reader, waits)?;
+    let donate = |array| launch(donating, [array, other[0].array()], 0);
     let _outputs = arrays.iter().map(donate).collect::<Result<Vec<_>, _>>()?;
     busy.finish()?;
-    for read in reads {
-        if let Some(differences) = fixture.differences(&read.finish(fixture.small.size)?, FIRST) {
+    for (read, number) in reads.into_iter().zip(numbers) {
+        if let Some(differences) = fixture.differences(&read.finish(fixture.small.size)?, number) {
             let reader = reader.name();
             return Ok(Some(format!(
                 "{reader} of an array that the host donated to an execution right after the call has {differences}"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Donates arrays to executions that cannot begin, because their other argument is still being uploaded, and creates other arrays
+/// meanwhile.
+fn reads_by_donation(
+    fixture: &Fixture<'_>,
+    writer: Writer,
+    donating: &LoadedExecutable,
+    waits: Waits,
+) -> Result<Wrong, Finding> {
+    let sources = fixture.sources(writer, GIVEN_UP)?;
+    let (numbers, arrays) = uploaded(fixture)?;
+    let busy = fixture.write_large(Writer::Upload)?;
+    let late = fixture.start_zeros()?;
+    let donate = |array| launch(donating, [array, &late.buffer], 0);
+    let outputs = arrays.iter().map(donate).collect::<Result<Vec<_>, _>>()?;
+    waits.until(|| outputs.iter().try_for_each(|output| output.ready()?.wait()))?;
+    let _others = fixture.write_all(writer, &sources)?;
+    busy.finish()?;
+    late.done.wait()?;
+    for (output, number) in outputs.iter().zip(numbers) {
+        if let Some(differences) = fixture.differences(&output.read()?, number) {
+            let writer = writer.name();
+            return Ok(Some(format!(
+                "the sum of a donated array and zeros that are still being uploaded, before {writer} of another array, has \
+                 {differences}"
             )));
         }
     }
@@ -601,19 +664,24 @@ fn write_after_write(context: &Context) -> Verdict {
 }
 
 /// Creates arrays that the host gives up at once, and others in another way.
-fn writes_after(fixture: &Fixture<'_>, first: Writer, second: Writer, waits: bool) -> Result<Wrong, Finding> {
+fn writes_after(
+    fixture: &Fixture<'_>,
+    first: Writer,
+    second: Writer,
+    waits: Waits,
+) -> Result<Wrong, Finding> {
+    let of_first = fixture.sources(first, GIVEN_UP)?;
+    let of_second = fixture.sources(second, GIVEN_UP)?;
     let busy = fixture.write_large(first)?;
-    let arrays = (0..GIVEN_UP).map(|_| fixture.write(first, FIRST)).collect::<Result<Vec<_>, _>>()?;
-    if waits {
-        arrays.iter().try_for_each(|array| array.ready()?.wait())?;
-    }
+    let arrays = fixture.write_all(first, &of_first)?;
+    waits.until(|| arrays.iter().try_for_each(|array| array.ready()?.wait()))?;
     let _deleted = give_up(arrays)?;
-    let others = (0..GIVEN_UP).map(|_| fixture.write(second, OTHER)).collect::<Result<Vec<_>, _>>()?;
+    let others = fixture.write_all(second, &of_second)?;
     busy.finish()?;
     // What was in the queue of the first operations has ended when this has.
-    fixture.write(first, FIRST)?.ready()?.wait()?;
-    for other in others {
-        if let Some(differences) = fixture.differences_of(&other, OTHER)? {
+    fixture.write(first, &of_first[0])?.ready()?.wait()?;
+    for (other, source) in others.iter().zip(&of_second) {
+        if let Some(differences) = fixture.differences_of(other, source.number)? {
             let (first, second) = (first.name(), second.name());
             return Ok(Some(format!(
                 "an array of {second}, called right after {first} of another array and its deletion, has {differences}"

@@ -95,6 +95,7 @@ mod view;
 mod waiting;
 mod ways;
 mod wide;
+mod without_hazard;
 
 use crate::conform::harness::Check;
 use crate::conform::random::by_theme;

@@ -30,8 +30,8 @@ pub(crate) const UNKNOWN: &str =
     "none that the kit recognizes: the values are not those of an array that this check knows";
 
 /// The cause of elements that are as expected a moment later.
-pub(crate) const TOO_EARLY: &str = "a moment later, the array has the expected elements: the plugin probably completes the event of the \
-                                    array before its data is there";
+pub(crate) const TOO_EARLY: &str =
+    "the plugin probably completes the event of the array before its data is there";
 
 /// The cause of bytes that are those at the start of an array.
 pub(crate) const OFFSET_IGNORED: &str =
@@ -58,7 +58,8 @@ pub(crate) fn check_array(array: &Buffer, check: impl Fn(&[u8]) -> Verdict) -> V
     std::thread::sleep(MOMENT);
     if array.read().is_ok_and(|again| check(&again).is_ok()) {
         let difference = message.split(PROBABLE_CAUSE).next().unwrap_or(message);
-        return Err(Finding::Wrong(format!("{difference}{PROBABLE_CAUSE}{TOO_EARLY}")));
+        let later = "a moment later, the array has the expected elements";
+        return Err(Finding::Wrong(format!("{difference}{PROBABLE_CAUSE}{later}: {TOO_EARLY}")));
     }
     outcome
 }

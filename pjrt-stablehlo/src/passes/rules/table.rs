@@ -206,7 +206,7 @@ pub(crate) const RULES: &[Rule] = {
         ),
         on_demand(
             O::DotGeneral,
-            "products without an algorithm, of the components of its operands; products of matrices, by `reshape`; then `multiply` and `reduce`",
+            "products without an algorithm, of the components of its operands; products of matrices of MxK and KxN, by `transpose` and `reshape`; then `multiply` and `reduce`",
             Value(products::dot_general),
         ),
         on_demand(
