@@ -76,8 +76,7 @@ for name in ("hello", "accelerator"):
     print(name, device.platform, float(y), np.from_dlpack(y), x.is_deleted())
 """
     printed = plugins.run_python(code, JAX_PLATFORMS="hello,accelerator,cpu", PYTHONPATH=packages)
-    # hello does not support donation.
-    assert printed.splitlines() == ["hello hello 2.0 2.0 False", "accelerator accelerator 2.0 2.0 True"]
+    assert printed.splitlines() == ["hello hello 2.0 2.0 True", "accelerator accelerator 2.0 2.0 True"]
 
 
 def test_a_library_that_the_environment_names_is_used_instead_of_the_installed_one(packages, tmp_path):

@@ -86,3 +86,47 @@ fn containing(body: &Body, mut op: OpId, block: BlockId) -> OpId {
     }
     op
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::Function;
+
+    /// Returns the names of the operations, with the number of values that are not used after each of them.
+    fn freed(main: &Function, block: BlockId, uses: &LastUses) -> Vec<(&'static str, usize)> {
+        main.body.block_ops(block).map(|(id, op)| (op.kind.name(), uses.after(id).len())).collect()
+    }
+
+    #[test]
+    fn a_loop_uses_until_it_ends_what_its_regions_read() {
+        let module = crate::parse(
+            "func.func @main(%x: tensor<f32>, %n: tensor<f32>) -> tensor<f32> {
+                %0 = stablehlo.sine %x : tensor<f32>
+                %1 = stablehlo.cosine %x : tensor<f32>
+                %2 = stablehlo.while(%i = %x) : tensor<f32> cond {
+                    %p = stablehlo.compare LT, %i, %n : (tensor<f32>, tensor<f32>) -> tensor<i1>
+                    stablehlo.return %p : tensor<i1>
+                } do {
+                    %a = stablehlo.add %i, %0 : tensor<f32>
+                    %b = stablehlo.tanh %a : tensor<f32>
+                    %c = stablehlo.add %a, %0 : tensor<f32>
+                    stablehlo.return %c : tensor<f32>
+                }
+                return %2 : tensor<f32>
+            }"
+            .to_owned(),
+        )
+        .unwrap();
+        let main = module.main().unwrap();
+        let uses = LastUses::of(&main.body);
+        // `%1` is not used at all, and the loop is the last one to use `%x`, `%n` and `%0`.
+        let entry = freed(main, main.body.entry().unwrap(), &uses);
+        let names = ["stablehlo.sine", "stablehlo.cosine", "stablehlo.while", "func.return"];
+        assert_eq!(entry, names.into_iter().zip([0, 1, 3, 1]).collect::<Vec<_>>());
+        // In the body, `%i` ends with the first sum, `%b` at once, `%a` with the second sum; `%0` belongs to the function.
+        let (_, op) = main.ops().nth(2).unwrap();
+        let body = main.body.region(op.regions[1]).blocks[0];
+        let counts: Vec<usize> = freed(main, body, &uses).into_iter().map(|(_, count)| count).collect();
+        assert_eq!(counts, [1, 1, 1, 1]);
+    }
+}
