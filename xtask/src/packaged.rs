@@ -66,7 +66,8 @@ fn patch_published_crates(folder: &Path, manifest: &Path) -> Result<()> {
     writeln!(manifest, "\n[patch.crates-io]")?;
     for name in CRATES {
         let file = workspace::target().join(format!("package/{name}-{version}.crate"));
-        run(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(folder))?;
+        // With new times: packages have times in the past, so Cargo would not build them again.
+        run(Command::new("tar").arg("-xzmf").arg(&file).arg("-C").arg(folder))?;
         writeln!(manifest, "{name} = {{ path = \"../{name}-{version}\" }}")?;
     }
     Ok(())
