@@ -93,7 +93,7 @@ mod tests {
     use crate::ir::Function;
 
     /// Returns the names of the operations, with the number of values that are not used after each of them.
-    fn freed(main: &Function, block: BlockId, uses: &LastUses) -> Vec<(&'static str, usize)> {
+    fn freed<'m>(main: &'m Function, block: BlockId, uses: &LastUses) -> Vec<(&'m str, usize)> {
         main.body.block_ops(block).map(|(id, op)| (op.kind.name(), uses.after(id).len())).collect()
     }
 
