@@ -1,11 +1,11 @@
 //! Tests that each check of the conformance kit detects the fault that belongs to it, and that the fault does
 //! not make other checks fail.
 //!
-//! The faults are injected into `hello`. Those that `hello` cannot have are injected into refcpu, which implements more of the
-//! interface, if `TEST_REFCPU` names its library, and those of several devices into the accelerator, if `TEST_ACCELERATOR` names
-//! its library. Each fault is tried with its own check and a few others. With `FAULT_MATRIX=full`, the other plugins get the faults
-//! of `hello` too, and each is tried with every check that calls the faulty function: only those may fail in which the fault
-//! occurred.
+//! The faults are injected into `hello`. Those that `hello` cannot have are injected into refcpu, which implements more of
+//! the interface, if `TEST_REFCPU` names its library, and those of several devices into the accelerator, if `TEST_ACCELERATOR`
+//! names its library. Each fault is tried with its own check and a few others. With `FAULT_MATRIX=full`, the other plugins
+//! get the faults of `hello` too, and each is tried with every check that calls the faulty function: only those may fail in
+//! which the fault occurred.
 
 use std::path::Path;
 use std::sync::OnceLock;

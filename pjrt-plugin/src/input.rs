@@ -44,8 +44,8 @@ impl<B> Input<B> {
         Arc::try_unwrap(storage).map_err(|storage| Self { storage, donated })
     }
 
-    /// Removes the first donated input whose storage `fits` from a list of inputs, and returns the storage, to which a result can be
-    /// written. Returns `None` if there is none: the result needs memory of its own.
+    /// Removes the first donated input whose storage `fits` from a list of inputs, and returns the storage, to which a result
+    /// can be written. Returns `None` if there is none: the result needs memory of its own.
     ///
     /// The inputs behind it move forward, so take the addresses of all arguments first. The program still reads the argument: it
     /// must not write to an element before its last read.

@@ -1,4 +1,4 @@
-//! What hosts ask about a program: its name, and the types of its arrays.
+//! Signatures of programs: the name and the types of the arrays, for which hosts ask.
 
 use crate::element_type::ElementType;
 use crate::layout::dense_size;

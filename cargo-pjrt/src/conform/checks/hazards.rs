@@ -212,8 +212,8 @@ fn last_memory(client: &Client) -> Result<Memory<'_>, Error> {
 /// The number of large operations that keep a queue busy.
 const BUSY: usize = 4;
 
-/// What a writer makes an array of. Its elements differ from those of all others, so that memory which is read too early is not
-/// right by chance: the host or the device may have had the same elements there.
+/// The source from which a writer makes an array. Its elements differ from those of all others, because memory that is read too
+/// early would otherwise be right by chance: temporary memory of a launch has the elements of its output.
 struct Source {
     number: u8,
     /// The array that the writer reads; an upload reads none.

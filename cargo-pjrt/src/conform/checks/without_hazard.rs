@@ -11,7 +11,7 @@ pub(super) type Wrong = Option<String>;
 /// The time after which operations whose events are complete have certainly ended.
 pub(super) const MOMENT: Duration = Duration::from_millis(50);
 
-/// What the host does between two operations.
+/// The waits of the host between two operations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waits {
     /// Nothing: the plugin orders them.
@@ -35,9 +35,9 @@ impl Waits {
     }
 }
 
-/// Runs a case without waiting between its operations. If something is wrong, runs it again and waits, which tells a hazard from
-/// events that are complete too early, and from operations that are wrong by themselves. `cause` says what a plugin with the hazard
-/// probably does.
+/// Runs a case without waiting between its operations. If something is wrong, runs it again and waits, which tells a hazard
+/// from events that are complete too early, and from operations that are wrong by themselves. `cause` says what a plugin with
+/// the hazard probably does.
 pub(super) fn is_without_hazard(cause: &str, case: impl Fn(Waits) -> Result<Wrong, Finding>) -> Verdict {
     let Some(wrong) = case(Waits::Never)? else { return Ok(()) };
     if wrong.contains(TOO_EARLY) {

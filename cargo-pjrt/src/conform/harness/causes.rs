@@ -65,8 +65,8 @@ pub(crate) const NOT_SPREAD: &str =
 pub(crate) const HOST_MEMORY: &str = "still reads the host's memory";
 
 /// The words about the simplest transfer with wrong elements each time, which all checks that read arrays notice.
-pub(crate) const WRONG_TRANSFER: &str = "Each of several such transfers is wrong, and stays wrong: the transfer itself is probably at \
-                                         fault, before any order of operations";
+pub(crate) const WRONG_TRANSFER: &str = "Each of several such transfers is wrong, and stays wrong: the transfer itself is \
+                                         probably at fault, before any order of operations";
 
 /// The words about an operation that begins before an array has its data, which many checks notice.
 pub(crate) const NOT_WAITED: &str = "the plugin probably does not wait for the data of the array";

@@ -25,7 +25,8 @@ use pjrt_testing::host::ElementType;
 /// * both name the same [fault](FAULTS),
 /// * both exceeded the time limit,
 /// * the first says that an object [ends with another](ENDS_WITH_ANOTHER), and the second crashed, or had an error in this function,
-/// * the first says that bytes [come after the event](BYTES_COME_LATER), which may be freed memory then, and the second called the function and crashed,
+/// * the first says that bytes [come after the event](BYTES_COME_LATER), when the memory may be freed, and the second called
+///   the function and crashed,
 /// * in both the process ended during the same call,
 /// * in both the callback of an event was not called, or the same function says that an array is elsewhere,
 /// * both use several threads, and the second calls the function that the first one is about,
@@ -129,7 +130,8 @@ fn say_the_same(cause: &Row, other: &Row) -> bool {
 }
 
 /// Returns `true` if the message of a failure says that an object ends with another one, and the other check crashed, hung or had
-/// an error in the function that the first one is about, or that bytes come later, and the other check called the function and crashed.
+/// an error in the function that the first one is about, or that bytes come later, and the other check called the function and
+/// crashed.
 fn is_corrupted(cause: &Row, check: &Check, other: &Row) -> bool {
     let uses_it =
         || is_of_an_error(&other.message) && other.functions.iter().any(|called| called == function(check));

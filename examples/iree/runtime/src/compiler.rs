@@ -12,8 +12,9 @@ use crate::status::{Code, Error, Result};
 /// The program of the compiler.
 const PROGRAM: &str = "iree-compile";
 
-/// The script that starts the compiler with a stack of this many KiB, because it recurses along the operations of a program. Where the
-/// system has `setpriv` of util-linux, the compiler ends when this process ends, also if it is killed: it would go on for minutes.
+/// The script that starts the compiler with a stack of this many KiB, because it recurses along the operations of a program.
+/// Where the system has `setpriv` of util-linux, the compiler ends when this process ends, also if it is killed: it would go on
+/// for minutes.
 const WITH_STACK: &str = "ulimit -s 262144 2>/dev/null
 if setpriv --pdeathsig KILL true 2>/dev/null; then exec setpriv --pdeathsig KILL \"$0\" \"$@\"; fi
 exec \"$0\" \"$@\"";
