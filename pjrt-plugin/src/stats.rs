@@ -123,19 +123,17 @@ fn sizes(signature: &Signature, on_host: bool, size_of: impl Fn(&ArraySpec) -> u
     };
     let arguments: Vec<Option<i64>> = signature.parameters.iter().map(size).collect();
     let outputs: Vec<i64> = signature.outputs.iter().filter_map(size).collect();
-    let is_donated = |index: &usize| signature.donated.contains(index);
     let mut donated: Vec<i64> =
-        (0..arguments.len()).filter(is_donated).filter_map(|index| arguments[index]).collect();
+        signature.donated.iter().filter_map(|index| *arguments.get(*index)?).collect();
     let mut alias = 0_i64;
     for output in &outputs {
         if let Some(position) = donated.iter().position(|size| size == output) {
             alias = alias.saturating_add(donated.remove(position));
         }
     }
-    let sum = |sizes: &mut dyn Iterator<Item = i64>| sizes.fold(0, i64::saturating_add);
-    Sizes {
-        arguments: sum(&mut arguments.into_iter().flatten()),
-        outputs: sum(&mut outputs.into_iter()),
-        alias,
-    }
+    Sizes { arguments: sum(arguments.into_iter().flatten()), outputs: sum(outputs), alias }
+}
+
+fn sum(sizes: impl IntoIterator<Item = i64>) -> i64 {
+    sizes.into_iter().fold(0, i64::saturating_add)
 }
