@@ -50,7 +50,8 @@ impl Buffer {
     ///
     /// Returns RESOURCE_EXHAUSTED if there is not enough memory, or UNIMPLEMENTED if IREE has no arrays of this type.
     pub(crate) fn upload(data: HostBuffer, to: Placement<'_, Iree>) -> Result<Pending<Self>> {
-        let (ty, dims) = (convert::element_type(data.element_type())?, convert::dimensions(data.dims()));
+        let element = data.element_type();
+        let (ty, dims) = (convert::element_type(element)?, convert::dimensions(element, data.dims()));
         let (iree, threads) = (to.device.iree(), &to.device.threads);
         threads.health.check()?;
         let memory = threads.memory.reserve(data.dense_size())?;

@@ -2,7 +2,7 @@
 
 use pjrt_plugin::{ElementType, Error, ErrorCode, Result};
 
-/// The element types of arrays in memory. IREE's integers have no sign: its operations have.
+/// The element types of arrays in memory. IREE's integers have no sign: its operations have. Its complex numbers are not used.
 const ELEMENT_TYPES: &[(ElementType, iree_runtime::ElementType)] = &[
     (ElementType::Pred, iree_runtime::ElementType::Bool),
     (ElementType::S8, iree_runtime::ElementType::I8),
@@ -17,8 +17,8 @@ const ELEMENT_TYPES: &[(ElementType, iree_runtime::ElementType)] = &[
     (ElementType::BF16, iree_runtime::ElementType::BF16),
     (ElementType::F32, iree_runtime::ElementType::F32),
     (ElementType::F64, iree_runtime::ElementType::F64),
-    (ElementType::C64, iree_runtime::ElementType::C64),
-    (ElementType::C128, iree_runtime::ElementType::C128),
+    (ElementType::C64, iree_runtime::ElementType::F32),
+    (ElementType::C128, iree_runtime::ElementType::F64),
     (ElementType::F8E5M2, iree_runtime::ElementType::F8E5M2),
     (ElementType::F8E4M3FN, iree_runtime::ElementType::F8E4M3FN),
     (ElementType::F8E5M2FNUZ, iree_runtime::ElementType::F8E5M2FNUZ),
@@ -26,7 +26,7 @@ const ELEMENT_TYPES: &[(ElementType, iree_runtime::ElementType)] = &[
     (ElementType::F8E8M0FNU, iree_runtime::ElementType::F8E8M0FNU),
 ];
 
-/// Returns IREE's name of an element type.
+/// Returns IREE's name of an element type; that of the parts, for complex numbers.
 ///
 /// # Errors
 ///
@@ -40,9 +40,11 @@ pub(crate) fn element_type(ty: ElementType) -> Result<iree_runtime::ElementType>
     })
 }
 
-/// Returns dimensions in the type of IREE. The SDK has checked that they are not negative.
-pub(crate) fn dimensions(dims: &[i64]) -> Vec<usize> {
-    dims.iter().map(|dim| usize::try_from(*dim).unwrap_or(0)).collect()
+/// Returns the sizes of IREE's array. Complex numbers have one more dimension for their parts. The SDK has checked that sizes are
+/// not negative.
+pub(crate) fn dimensions(ty: ElementType, dims: &[i64]) -> Vec<usize> {
+    let parts: &[i64] = if matches!(ty, ElementType::C64 | ElementType::C128) { &[2] } else { &[] };
+    dims.iter().chain(parts).map(|dim| usize::try_from(*dim).unwrap_or(0)).collect()
 }
 
 /// Converts an error of the runtime. The numbers of the codes are the same.

@@ -16,7 +16,7 @@ pub(crate) fn parts(b: &mut Builder, z: ValueId) -> (ValueId, ValueId) {
 }
 
 /// Negates `x` where the sign bit of `y` is set, including that of negative zero.
-fn times_sign(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
+pub(super) fn times_sign(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     let bits = if b.element(y) == ElementType::F64 { ElementType::I64 } else { ElementType::I32 };
     let bits = b.bitcast_convert(y, bits);
     let is_negative = b.compare_with(Cmp::Lt, bits, 0.0);
@@ -26,13 +26,13 @@ fn times_sign(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
 
 /// Returns a tensor that is `true` where the modulus of a number with these magnitudes of parts is infinite, even if
 /// the other part is NaN.
-fn is_infinite(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
+pub(super) fn is_infinite(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     let (x, y) = (b.compare_with(Cmp::Eq, x, f64::INFINITY), b.compare_with(Cmp::Eq, y, f64::INFINITY));
     b.or(x, y)
 }
 
 /// `sqrt(x^2 + y^2)` for nonnegative numbers, without overflow of the squares.
-fn hypotenuse(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
+pub(super) fn hypotenuse(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     let one = b.number(1.0, x);
     let (long, short) = (b.maximum(x, y), b.minimum(x, y));
     // long + short r / (1 + sqrt(1 + r^2)) with r = short / long
@@ -57,33 +57,6 @@ pub(crate) fn modulus(b: &mut Builder, z: ValueId) -> ValueId {
     let infinity = b.number(f64::INFINITY, x);
     let is_infinite = is_infinite(b, x, y);
     b.select(is_infinite, infinity, modulus)
-}
-
-/// `tan`: sine over cosine, or the limit where both are large: `2 sin(2x) exp(-2|y|) + i sign(y)`.
-pub(crate) fn tan(b: &mut Builder, z: ValueId) -> ValueId {
-    let (sine, cosine) = (b.sine(z), b.cosine(z));
-    let quotient = b.divide(sine, cosine);
-    let (x, y) = parts(b, z);
-    let (one, two, zero) = (b.number(1.0, x), b.number(2.0, x), b.number(0.0, x));
-    let size = b.abs(y);
-    let double = b.add(x, x);
-    let wave = b.sine(double);
-    let exponent = b.multiply(size, two);
-    let exponent = b.negate(exponent);
-    let decay = b.exponential(exponent);
-    let product = b.multiply(wave, decay);
-    let real = b.multiply(product, two);
-    // A real part without a sine makes both parts NaN, unless the imaginary part is infinite.
-    let nothing = b.multiply(wave, zero);
-    let imag = b.add(one, nothing);
-    let is_infinite = b.compare_with(Cmp::Eq, size, f64::INFINITY);
-    let (real, imag) = (b.select(is_infinite, zero, real), b.select(is_infinite, one, imag));
-    let imag = times_sign(b, imag, y);
-    let limit = b.complex(real, imag);
-    // From here on, the square of the decay is less than the rounding error.
-    let least = if b.element(x) == ElementType::F64 { 20.0 } else { 10.0 };
-    let is_large = b.compare_with(Cmp::Gt, size, least);
-    b.select(is_large, limit, quotient)
 }
 
 /// `log(2 sqrt(x^2 + y^2))` for large numbers.

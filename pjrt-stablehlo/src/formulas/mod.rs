@@ -7,6 +7,7 @@ pub(crate) mod arithmetic;
 pub(crate) mod bessel;
 pub(crate) mod bits;
 pub(crate) mod complex;
+pub(crate) mod complex_elementary;
 pub(crate) mod elementwise;
 pub(crate) mod erf;
 pub(crate) mod fourier;

@@ -185,6 +185,13 @@ impl TensorType {
         )
     }
 
+    /// Returns this type with other elements, which are not quantized.
+    pub fn with_element_type(&self, element_type: ElementType) -> TensorType {
+        let data = &*self.0;
+        let (dims, bounds) = (data.dims.clone(), data.bounds.clone());
+        TensorType::from_parts(dims, bounds, element_type, None, data.encoding.clone())
+    }
+
     /// Returns `true` if the element types are equal, including quantization parameters.
     pub fn same_element_type(&self, other: &TensorType) -> bool {
         self.0.element_type == other.0.element_type && self.0.quantization == other.0.quantization

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use super::rules;
+use super::split_complex::{is_complex, is_split};
 use crate::ir::{Body, ElementType, Op, OpCode, Operation, Str, Trait};
 
 /// The operations that a device implements, which are those that [`decompose`](super::decompose) may leave in a
@@ -60,6 +61,7 @@ pub struct CoreOps {
     composites: BTreeSet<Str>,
     keeps_quantized_types: bool,
     keeps_bounded_sizes: bool,
+    keeps_complex_numbers: bool,
 }
 
 /// A function that returns `true` if the device implements an operation of the body.
@@ -108,6 +110,7 @@ impl CoreOps {
             composites: BTreeSet::new(),
             keeps_quantized_types: false,
             keeps_bounded_sizes: true,
+            keeps_complex_numbers: true,
         }
     }
 
@@ -254,6 +257,33 @@ impl CoreOps {
         self
     }
 
+    /// Returns the set for a device that has no complex numbers. Each complex tensor becomes two tensors, of the real and of the
+    /// imaginary parts, and the functions of complex numbers become those of the parts. The limits of the set apply to the
+    /// operations on parts.
+    ///
+    /// A complex argument or result of `main` becomes an array of floats with one more dimension, of size 2, for the two parts.
+    /// Its bytes are those of the complex numbers, so that the buffers of hosts need no conversion. Its shardings are removed:
+    /// divide a program among devices before.
+    ///
+    /// ```
+    /// use pjrt_stablehlo::passes::{CoreOps, decompose};
+    ///
+    /// let core = CoreOps::default().without_complex_numbers();
+    /// let program = "func.func @main(%x: tensor<4xcomplex<f32>>) -> tensor<4xf32> {
+    ///     %0 = stablehlo.multiply %x, %x : tensor<4xcomplex<f32>>
+    ///     %1 = stablehlo.real %0 : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
+    ///     return %1 : tensor<4xf32>
+    /// }";
+    /// let program = decompose(&pjrt_stablehlo::parse(program.to_owned())?, &core)?;
+    /// assert_eq!(program.main().unwrap().argument_types()[0].to_string(), "tensor<4x2xf32>");
+    /// # Ok::<(), pjrt_stablehlo::Error>(())
+    /// ```
+    #[must_use]
+    pub fn without_complex_numbers(mut self) -> Self {
+        self.keeps_complex_numbers = false;
+        self
+    }
+
     /// Returns the name of the device.
     pub fn name(&self) -> &str {
         &self.name
@@ -297,12 +327,17 @@ impl CoreOps {
     /// Returns `true` if the set contains this use of an operation: the operation is in the set, and its element types and
     /// operands are within the limits.
     pub fn supports(&self, body: &Body, op: &Operation) -> bool {
-        self.contains_op(&op.kind) && self.limit(body, op).is_none()
+        self.refusal(body, op).is_none()
     }
 
     /// Returns the reason why the set does not contain this use of an operation, as a sentence without a period; `None` if
     /// it contains it.
     pub fn refusal(&self, body: &Body, op: &Operation) -> Option<String> {
+        if !self.keeps_complex_numbers && !matches!(op.kind, Op::FuncCall(_)) && is_complex(body, op) {
+            let name = &self.name;
+            return (!is_split(&op.kind))
+                .then(|| format!("{name} does not support this operation for complex numbers"));
+        }
         if !self.contains_op(&op.kind) {
             return Some(format!("{} does not support this operation", self.name));
         }
@@ -362,6 +397,11 @@ impl CoreOps {
     /// Returns `true` if dynamic sizes with bounds remain in programs.
     pub fn keeps_bounded_sizes(&self) -> bool {
         self.keeps_bounded_sizes
+    }
+
+    /// Returns `true` if complex numbers remain in programs.
+    pub fn keeps_complex_numbers(&self) -> bool {
+        self.keeps_complex_numbers
     }
 
     /// Returns `true` if tuples remain in programs.

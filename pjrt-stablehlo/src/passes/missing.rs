@@ -174,7 +174,7 @@ impl Found {
             self.missing.replaced[index].count += 1;
             return;
         }
-        let (parts, into) = match rewrite_of(&op.kind) {
+        let (parts, into) = match rewrite_of(&function.body, op) {
             None if !is_widened(core, &function.body, op) => {
                 let refusal = core.refusal(&function.body, op).unwrap_or_default();
                 let reason = format!("{refusal}, and it cannot be decomposed");

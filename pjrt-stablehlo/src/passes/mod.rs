@@ -60,6 +60,7 @@ mod missing;
 mod narrow_integers;
 mod quantized;
 mod quantized_flow;
+mod real_interface;
 mod refine_shapes;
 mod replace_ops;
 mod replace_sizes;
@@ -68,6 +69,7 @@ mod rewrite;
 mod rules;
 mod scatters_within_bounds;
 mod sized;
+mod split_complex;
 mod split_elementwise;
 mod stable_sorts;
 mod widen;
@@ -86,10 +88,12 @@ pub use stable_sorts::stable_sorts;
 use crate::ir::{Function, Module, OpCode, OpId, Operation, TensorType};
 use crate::{Error, ErrorKind};
 use narrow_integers::narrow_integers;
+use real_interface::real_interface;
 use replace_ops::ReplaceOps;
 use replace_sizes::ReplaceSizes;
 use replace_types::ReplaceTypes;
 use rewrite::{Origins, part_of, unsupported};
+use split_complex::SplitComplex;
 
 /// Rewrites a program to the operations of `core`.
 ///
@@ -144,15 +148,18 @@ fn run(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     if ReplaceSizes::is_needed(&module, core) {
         module = rewrite::rewrite(&module, &ReplaceSizes::new(&module)?, |_| true, &mut origins)?;
     }
-    // Decompositions may contain operations that are decomposed in turn. No chain of rules is cyclic, so the loop ends
-    // before its limit.
-    for _ in 0..=rules::RULES.len() {
-        if first_foreign_op(&module, core).is_none() {
-            break;
+    if SplitComplex::is_needed(&module, core) {
+        if let Some(real) = real_interface(&module)? {
+            // The numbers of functions and operations differ.
+            (module, origins) = (real, Origins::default());
         }
-        let pass = ReplaceOps::new(&module, core);
-        module = rewrite::rewrite(&module, &pass, |function| pass.keeps(function), &mut origins)?;
+        module = replace_ops(module, core, &mut origins)?;
+        // What cannot be decomposed is reported below.
+        if first_foreign_op(&module, core).is_none() {
+            module = rewrite::rewrite(&module, &SplitComplex, |_| true, &mut origins)?;
+        }
     }
+    module = replace_ops(module, core, &mut origins)?;
     if let Some((function, id, op)) = first_foreign_op(&module, core) {
         let refusal = core.refusal(&module.functions()[function].body, op).unwrap_or_default();
         let error = unsupported(format!(
@@ -166,10 +173,25 @@ fn run(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     Ok(module)
 }
 
+/// Replaces the operations that are not in the set until none is left, or no rule applies.
+fn replace_ops(mut module: Module, core: &CoreOps, origins: &mut Origins) -> Result<Module, Error> {
+    // Decompositions may contain operations that are decomposed in turn. No chain of rules is cyclic, so the loop ends
+    // before its limit.
+    for _ in 0..=rules::RULES.len() {
+        if first_foreign_op(&module, core).is_none() {
+            break;
+        }
+        let pass = ReplaceOps::new(&module, core);
+        module = rewrite::rewrite(&module, &pass, |function| pass.keeps(function), origins)?;
+    }
+    Ok(module)
+}
+
 /// Returns `true` if a program has only operations and types of `core`, so that [`decompose`] would not change it.
 pub fn is_core(module: &Module, core: &CoreOps) -> bool {
     !ReplaceTypes::is_needed(module, core)
         && !ReplaceSizes::is_needed(module, core)
+        && !SplitComplex::is_needed(module, core)
         && first_foreign_op(module, core).is_none()
 }
 

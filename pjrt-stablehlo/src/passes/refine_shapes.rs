@@ -310,7 +310,7 @@ fn of_chlo<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Replacement<'m> {
     let is_broadcast =
         op.kind.name().starts_with("chlo.broadcast_") || op.kind.name() == "chlo.constant_like";
     let is_unknown = op.results.clone().any(|value| is_dynamic(r.old_type(value)));
-    let rule = if is_broadcast && is_unknown { rewrite_of(&op.kind) } else { None };
+    let rule = if is_broadcast && is_unknown { rewrite_of(r.old_body(), op) } else { None };
     match rule.map(|rule| rule.apply(r, op)) {
         Some(Ok(Some(values))) => Replacement::Values(values),
         _ => Replacement::Copy,

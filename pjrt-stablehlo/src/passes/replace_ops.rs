@@ -43,7 +43,7 @@ impl Pass for ReplaceOps<'_> {
         if is_widened(self.core, r.old_body(), op) {
             return widened(self.core, r, op).map(Replacement::Values);
         }
-        let rewrite = rewrite_of(&op.kind)
+        let rewrite = rewrite_of(r.old_body(), op)
             .ok_or_else(|| unsupported(format!("{refusal}, and it cannot be decomposed")))?;
         let values = rewrite.apply(r, op).map_err(|error| {
             // The reason of a rule for some operands only does not tell that the device lacks the operation.

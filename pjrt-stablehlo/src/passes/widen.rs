@@ -30,7 +30,7 @@ pub(super) fn is_widened(core: &CoreOps, body: &Body, op: &Operation) -> bool {
     let elements = body.element_types(op);
     let is_static = |value: ValueId| body.ty(value).as_tensor().is_some_and(|ty| ty.static_dims().is_some());
     elements.iter().any(|element| core.wider(*element).is_some())
-        && (core.contains(code) || rewrite_of(&op.kind).is_some())
+        && (core.contains(code) || rewrite_of(body, op).is_some())
         && !core.is_conversion_to_wider(op, &elements)
         && (op.info().has(Trait::Elementwise) || OPS.contains(&code))
         && op.operands.iter().copied().chain(op.results).all(is_static)

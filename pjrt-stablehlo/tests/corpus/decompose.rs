@@ -40,6 +40,8 @@ fn assert_core(name: &str, module: &Module, core: &CoreOps) {
         }
         for (_, value) in function.body.values() {
             let quantized = value.ty.as_tensor().is_some_and(|tensor| tensor.quantization().is_some());
+            let is_complex = value.ty.as_tensor().is_some_and(|tensor| tensor.element_type().is_complex());
+            assert!(!is_complex || core.keeps_complex_numbers(), "{name}: {} is complex", value.ty);
             assert!(!quantized || core.keeps_quantized_types(), "{name}: {} is quantized", value.ty);
         }
     }
@@ -135,6 +137,12 @@ fn programs_become_core_operations() {
 #[test]
 fn programs_become_the_smallest_set() {
     decompose_all("smallest", &smallest(), EXPECTED_FAILURES);
+}
+
+#[test]
+fn programs_become_those_of_real_numbers() {
+    let core = CoreOps::default().without_complex_numbers();
+    decompose_all("real", &core, EXPECTED_FAILURES);
 }
 
 #[test]

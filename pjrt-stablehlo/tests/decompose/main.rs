@@ -30,15 +30,27 @@ fn decomposed_ops(text: &str, core: &CoreOps) -> Vec<String> {
     ops(&module).into_keys().filter(is_shown).collect()
 }
 
+/// The operations of which only the uses with complex numbers have a rule.
+const OF_COMPLEX_NUMBERS: &[OpCode] = &[
+    OpCode::Constant,
+    OpCode::Cosine,
+    OpCode::Divide,
+    OpCode::Exponential,
+    OpCode::Log,
+    OpCode::Multiply,
+    OpCode::Sine,
+];
+
 /// Returns the set that a rule applies to: the default without its operation, or with the uses of it that the rule produces.
 fn core_without(op: &str) -> CoreOps {
     match OpCode::from_name(op) {
         Some(OpCode::Compare) => CoreOps::default().with_condition(OpCode::Compare, |body, op| {
             !body.element_types(op).iter().any(|element| element.is_float())
         }),
-        Some(OpCode::Constant) => CoreOps::default().with_condition(OpCode::Constant, |body, op| {
-            !body.element_types(op).iter().any(|element| element.is_complex())
-        }),
+        Some(code) if OF_COMPLEX_NUMBERS.contains(&code) => CoreOps::default()
+            .with_condition(code, |body, op| {
+                !body.element_types(op).iter().any(|element| element.is_complex())
+            }),
         Some(OpCode::Select) => CoreOps::default().with_condition(OpCode::Select, |body, op| {
             let rank = |value| body.ty(value).as_tensor().map(TensorType::rank);
             rank(op.operand(0)) == rank(op.result())
@@ -473,8 +485,9 @@ fn page() -> String {
          element limits it by a condition, and receives the predicate broadcast.\n\n\
          A `gather` or `scatter` that is replaced becomes a loop over its indices, unless there are only a few and they are constant, so a \
          device without them needs `while`, `dynamic_slice` and `dynamic_update_slice`.\n\n\
-         CHLO's functions of complex numbers become real functions of their parts: those in the table, and `log`, \
-         `log_plus_one`, `sine` and `cosine`.\n\n| Operation | | Needs |\n| --- | --- | --- |\n",
+         CHLO's functions of complex numbers become real functions of their parts. `without_complex_numbers` declares that a device has \
+         no complex numbers: each tensor of them becomes one of real and one of imaginary parts, and arguments and results of `main` have \
+         one more dimension for the parts, so that the bytes of their arrays are the same.\n\n| Operation | | Needs |\n| --- | --- | --- |\n",
     );
     let rules: BTreeMap<_, _> = decompositions().map(|rule| (rule.op, rule)).collect();
     let table = OpCode::ALL.iter().filter(|op| !op.info().has(Trait::Terminator)).map(|op| op.info().name);

@@ -380,6 +380,8 @@ fn small_sample(mnemonic: &str) -> Option<String> {
         "not" => same(&["i32", "i1"], 1),
         "popcnt" | "count_leading_zeros" => same(&["i32"], 1),
         "maximum" | "minimum" | "subtract" => same(&["f32"], 2),
+        "divide" | "multiply" => same(&["complex<f32>"], 2),
+        "cosine" | "exponential" | "log" | "sine" => same(&["complex<f32>"], 1),
         "convert" => Some(
             "func.func @main(%x: tensor<4xi1>, %y: tensor<4xf32>, %z: tensor<4xi32>)
                 -> (tensor<4xf32>, tensor<4xi1>, tensor<4xui32>) {
@@ -404,6 +406,11 @@ fn small_sample(mnemonic: &str) -> Option<String> {
             "%x: tensor<4xf32>, %y: tensor<4xf32>",
             "stablehlo.compare LT, %x, %y, TOTALORDER : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>",
             "tensor<4xi1>",
+        )),
+        "bitcast_convert" => Some(function(
+            "%x: tensor<4xf32>",
+            "stablehlo.bitcast_convert %x : (tensor<4xf32>) -> tensor<4xf32>",
+            "tensor<4xf32>",
         )),
         "select" => Some(function(
             "%p: tensor<i1>, %x: tensor<4xf32>",

@@ -36,6 +36,9 @@ struct Arguments {
     /// Rewrite programs to the default core operations of pjrt-stablehlo first
     #[arg(long)]
     decompose: bool,
+    /// Rewrite programs to the core operations of a device without complex numbers first
+    #[arg(long)]
+    without_complex: bool,
     /// Run the programs for one device in the form that they have for each of four, with their arguments split among these
     #[arg(long)]
     split: bool,
@@ -196,8 +199,10 @@ fn outcome(runtime: &Runtime, job: &Job<'_>, how: &Arguments) -> Result<(), (Fat
     let piece = &record.programs[*form];
     let program = group.blob[piece.off..piece.off + piece.len].to_vec();
     let mut module = pjrt_stablehlo::parse(program).map_err(|e| (Fate::Unreadable, e.to_string()))?;
-    if how.decompose {
-        module = pjrt_stablehlo::passes::decompose(&module, &CoreOps::default().without_bounded_sizes())
+    if how.decompose || how.without_complex {
+        let core = CoreOps::default().without_bounded_sizes();
+        let core = if how.without_complex { core.without_complex_numbers() } else { core };
+        module = pjrt_stablehlo::passes::decompose(&module, &core)
             .map_err(|e| (Fate::Unimplemented, e.to_string()))?;
     }
     let options = CompileOptions {
@@ -216,11 +221,16 @@ fn outcome(runtime: &Runtime, job: &Job<'_>, how: &Arguments) -> Result<(), (Fat
     let error = |e: &dyn std::fmt::Display| (Fate::Error, e.to_string());
     let mut inputs = Vec::new();
     for device in &devices {
-        let arrays = device.inputs.iter().map(|a| input(runtime, group, a));
+        let arrays = device.inputs.iter().map(|a| input(runtime, group, a, how.without_complex));
         inputs.push(arrays.collect::<Result<Vec<_>>>().map_err(|e| error(&e))?);
     }
-    let results = run(&compiled.plan, runtime, inputs, &RunOptions::default()).map_err(|e| error(&e))?;
-    for (d, (device, results)) in devices.iter().zip(&results).enumerate() {
+    let mut results = run(&compiled.plan, runtime, inputs, &RunOptions::default()).map_err(|e| error(&e))?;
+    for (d, (device, results)) in devices.iter().zip(&mut results).enumerate() {
+        if how.without_complex {
+            for (result, output) in results.iter_mut().zip(&device.outputs) {
+                *result = of_parts(runtime, result, output.as_ref()).map_err(|e| error(&e))?;
+            }
+        }
         check(group, device, results).map_err(|what| (Fate::Wrong, format!("device {d} {what}")))?;
     }
     Ok(())
@@ -236,7 +246,7 @@ fn split_outcome(runtime: &Runtime, job: &Job<'_>, module: &Module) -> Result<()
     let split = Split::new(module, record.name.len()).map_err(error)?;
     COMMUNICATING.fetch_add(usize::from(split.communicates()), Ordering::Relaxed);
     for device in record.devices() {
-        let inputs = device.inputs.iter().map(|a| input(runtime, group, a));
+        let inputs = device.inputs.iter().map(|a| input(runtime, group, a, false));
         let inputs = inputs.collect::<Result<Vec<_>>>().map_err(error)?;
         let results = split.run(runtime, &inputs).map_err(error)?;
         check(group, &device, &results).map_err(|what| (Fate::Wrong, what))?;
@@ -264,12 +274,28 @@ fn check(group: &Group, device: &Device, results: &[Array]) -> Result<(), String
     Ok(())
 }
 
-fn input(runtime: &Runtime, group: &Group, array: &ArrayRecord) -> Result<Input> {
-    let dtype =
+/// Returns the array of an argument; that of the parts of complex numbers, if `as_parts`.
+fn input(runtime: &Runtime, group: &Group, array: &ArrayRecord, as_parts: bool) -> Result<Input> {
+    let mut dtype =
         DType::from_mlir_name(&array.dtype).with_context(|| format!("element type {}", array.dtype))?;
     let bytes = &group.blob[array.piece.off..array.piece.off + array.piece.len];
     let bytes = canonical(dtype, bytes);
-    Ok(Input { array: Array::from_bytes(&runtime.allocator, dtype, &array.shape, &bytes)?, donatable: false })
+    let mut dims = array.shape.clone();
+    if dtype.is_complex() && as_parts {
+        dtype = if dtype == DType::C128 { DType::F64 } else { DType::F32 };
+        dims.push(2);
+    }
+    Ok(Input { array: Array::from_bytes(&runtime.allocator, dtype, &dims, &bytes)?, donatable: false })
+}
+
+/// Returns the complex numbers of an array of parts, if the expected array has such.
+fn of_parts(runtime: &Runtime, array: &Array, output: Option<&OutputRecord>) -> Result<Array> {
+    let expected = output.and_then(|output| Some((DType::from_mlir_name(&output.dtype)?, output)));
+    let Some((dtype, output)) = expected.filter(|(dtype, _)| dtype.is_complex()) else {
+        return Ok(array.clone());
+    };
+    let bytes = array.bytes().context("results are dense")?;
+    Ok(Array::from_bytes(&runtime.allocator, dtype, &output.shape, bytes)?)
 }
 
 /// Sign-extends integers of less than a byte to a byte. The files of the corpus are not consistent in this.

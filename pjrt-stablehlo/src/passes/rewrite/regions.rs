@@ -171,12 +171,17 @@ impl<'m> Rewriter<'m> {
         old: &[ValueId],
         new: Vec<ValueId>,
     ) -> Result<(), Error> {
-        if old.len() != new.len() {
-            let message = format!("expected a region with {} arguments, found {}", new.len(), old.len());
+        let body = &self.activations[activation].function.body;
+        let counts: Vec<usize> = old.iter().map(|old| self.leaf_count(body.ty(*old))).collect();
+        let expected: usize = counts.iter().sum();
+        if expected != new.len() {
+            let message = format!("expected a region with {} arguments, found {expected}", new.len());
             return Err(unsupported(message));
         }
-        for (old, new) in old.iter().zip(new) {
-            self.activations[activation].values[old.index()] = Some(Values::One(new));
+        let mut rest = new.into_iter();
+        for (old, count) in old.iter().zip(counts) {
+            let values: Vec<ValueId> = rest.by_ref().take(count).collect();
+            self.activations[activation].values[old.index()] = Some(Values::from(values));
         }
         Ok(())
     }
@@ -240,11 +245,7 @@ impl<'m> Rewriter<'m> {
                     value
                 })
                 .collect();
-            let values = match *values {
-                [one] => Values::One(one),
-                _ => Values::Many(values.into()),
-            };
-            self.activations[activation].values[argument.index()] = Some(values);
+            self.activations[activation].values[argument.index()] = Some(Values::from(values));
         }
     }
 }

@@ -145,6 +145,15 @@ pub(super) enum Values {
     Many(Rc<[ValueId]>),
 }
 
+impl From<Vec<ValueId>> for Values {
+    fn from(values: Vec<ValueId>) -> Self {
+        match *values {
+            [one] => Values::One(one),
+            _ => Values::Many(values.into()),
+        }
+    }
+}
+
 impl Values {
     pub(super) fn as_slice(&self) -> &[ValueId] {
         match self {

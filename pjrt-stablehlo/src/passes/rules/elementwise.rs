@@ -1,7 +1,10 @@
 //! Rules for elementwise operations whose decomposition depends on the element type or on constant operands.
 
 use crate::build::Builder;
-use crate::formulas::{arithmetic, bits, both_at_least_f32, elementwise, power as powers, with_sign};
+use crate::formulas::{
+    arithmetic, bits, both_at_least_f32, complex_elementary as complex, elementwise, power as powers,
+    with_sign,
+};
 use crate::ir::ops::OptimizationBarrier;
 use crate::ir::{
     ComparisonDirection as Cmp, ComparisonType, ElementKind, ElementType, Literal, LiteralData, Op,
@@ -25,13 +28,14 @@ pub(super) fn clamp(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
     Ok(elementwise::clamp(&mut r.b, min, x, max))
 }
 
-/// Decomposes `sign` of real numbers.
+/// Decomposes `sign`.
 pub(super) fn sign(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x] = r.operands(op)?;
     match r.b.element(x).kind() {
         ElementKind::Float | ElementKind::SignedInteger => {
             Ok(with_sign(&mut r.b, &[x], |b, x| elementwise::sign(b, x[0])))
         }
+        ElementKind::Complex => Ok(complex::sign(&mut r.b, x)),
         _ => Err(mismatch(op)),
     }
 }
@@ -72,7 +76,7 @@ pub(super) fn minimum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
 fn extremum(r: &mut Rewriter<'_>, op: &Operation, direction: Cmp) -> Result<ValueId, Error> {
     let [x, y] = r.operands(op)?;
     if r.b.element(x).is_complex() {
-        return Err(no_formula(r, op, x, "a real type"));
+        return Ok(complex::extremum(&mut r.b, direction, x, y));
     }
     Ok(with_sign(&mut r.b, &[x, y], |b, x| arithmetic::extremum(b, direction, x[0], x[1])))
 }
@@ -95,6 +99,7 @@ pub(super) fn power(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
     let element = r.b.element(x);
     match element.kind() {
         ElementKind::Float => float_power(r, op, x, y),
+        ElementKind::Complex => Ok(complex::power(&mut r.b, x, y)),
         ElementKind::SignedInteger | ElementKind::UnsignedInteger => {
             let exponent = constant_splat(r.b.body(), y);
             let exponent = exponent.and_then(|value| value.to_i64s(1)).map(|values| u32::try_from(values[0]));
@@ -194,7 +199,7 @@ pub(super) fn compare(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
         ElementKind::Float if compare.compare_type == ComparisonType::TotalOrder => {
             bits::compare_total_order(&mut r.b, direction, x, y)
         }
-        ElementKind::Complex => Some(compare_parts(&mut r.b, direction, x, y)),
+        ElementKind::Complex => Some(complex::compare(&mut r.b, direction, x, y)),
         _ => None,
     };
     value.ok_or_else(|| {
@@ -202,12 +207,14 @@ pub(super) fn compare(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
     })
 }
 
-/// Compares complex numbers, which are equal if both parts are.
-fn compare_parts(b: &mut Builder, direction: Cmp, x: ValueId, y: ValueId) -> ValueId {
-    let (x_real, y_real) = (b.real(x), b.real(y));
-    let (x_imag, y_imag) = (b.imag(x), b.imag(y));
-    let (real, imag) = (b.compare(direction, x_real, y_real), b.compare(direction, x_imag, y_imag));
-    if direction == Cmp::Eq { b.and(real, imag) } else { b.or(real, imag) }
+/// Decomposes a `bitcast_convert` to the type of the operand.
+pub(super) fn bitcast_convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let ([x], result) = (r.operands(op)?, r.result(op)?);
+    let ty = r.b.tensor(x);
+    match ty == result {
+        true => Ok(x),
+        false => Err(unsupported(format!("{} of {ty} to {result} cannot be decomposed", op.kind.name()))),
+    }
 }
 
 /// Decomposes a `constant` of complex numbers.
@@ -237,7 +244,7 @@ pub(super) fn constant(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, 
     Ok(r.b.complex(real, imag))
 }
 
-/// Decomposes `convert` from and to booleans, from integers to unsigned ones, whose bits are those of signed ones, and between
+/// Decomposes `convert` from and to complex numbers and booleans, from integers to unsigned ones, whose bits are those of signed ones, and between
 /// floats of less than 32 bits and other types. The latter have a step at `f32`: numbers with more bits than `f32` are rounded
 /// twice.
 pub(super) fn convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
@@ -245,6 +252,7 @@ pub(super) fn convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
     let (from, to) = (r.b.element(x), result.element_type());
     let is_narrow = |element: ElementType| element.is_float() && element.bits() < 32;
     match (from, to) {
+        _ if from.is_complex() || to.is_complex() => Ok(convert_parts(&mut r.b, x, to)),
         (ElementType::I1, ElementType::I1) => Ok(x),
         (ElementType::I1, _) => Ok(arithmetic::from_boolean(&mut r.b, x, to)),
         (_, ElementType::I1) => Ok(r.b.compare_with(Cmp::Ne, x, 0.0)),
@@ -266,6 +274,17 @@ pub(super) fn convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
             ))),
         },
     }
+}
+
+/// Converts from or to complex numbers. The imaginary part of a real number is zero, and that of a complex number is lost.
+fn convert_parts(b: &mut Builder, x: ValueId, to: ElementType) -> ValueId {
+    let is_complex = b.element(x).is_complex();
+    let real = if is_complex { b.real(x) } else { x };
+    let Some(part) = to.complex_part() else { return b.convert(real, to) };
+    let real = b.convert(real, part);
+    let imag = if is_complex { b.imag(x) } else { b.number(0.0, real) };
+    let imag = b.convert(imag, part);
+    b.complex(real, imag)
 }
 
 /// Decomposes `select` with one predicate for all elements.

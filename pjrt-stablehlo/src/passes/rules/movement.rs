@@ -138,6 +138,11 @@ pub(super) fn index_type(dims: &[i64]) -> ElementType {
 pub(super) fn iota(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::Iota(iota) = &op.kind else { return Err(mismatch(op)) };
     let result = r.result(op)?;
+    if let Some(part) = result.element_type().complex_part() {
+        let real = r.b.iota(part, result.dims(), iota.iota_dimension);
+        let imag = r.b.number(0.0, real);
+        return Ok(r.b.complex(real, imag));
+    }
     let size = result.dims()[iota.iota_dimension as usize];
     if size > MAX_CONSTANT {
         return Err(unsupported(format!(

@@ -15,6 +15,10 @@ pub(crate) enum Rewrite {
     Real(Unary),
     /// A formula of a float, which is computed in `f32` for narrower types, and a formula of a complex number.
     RealOrComplex(Unary, Unary),
+    /// A formula of a complex number. The operation of real numbers has none.
+    Complex(Unary),
+    /// A formula of two complex numbers. The operation of real numbers has none.
+    Complexes(Binary),
     /// A formula of two floats, which are converted to `f32` if they are narrower.
     Reals(Binary),
     /// A formula of a float of any width.
@@ -44,6 +48,14 @@ impl Rewrite {
                 formula(&mut r.b, x)
             }
             Rewrite::RealOrComplex(formula, _) => return Rewrite::Real(formula).apply(r, op),
+            Rewrite::Complex(formula) => {
+                let [x] = r.operands(op)?;
+                formula(&mut r.b, x)
+            }
+            Rewrite::Complexes(formula) => {
+                let [x, y] = r.operands(op)?;
+                formula(&mut r.b, x, y)
+            }
             Rewrite::Reals(formula) => {
                 let [x, y] = r.operands(op)?;
                 require_real(r, op, x)?;
@@ -60,11 +72,17 @@ impl Rewrite {
         Ok(Some(vec![value]))
     }
 
+    /// Returns `true` if operations of real numbers have no rule.
+    pub(crate) fn is_of_complex_numbers(self) -> bool {
+        matches!(self, Rewrite::Complex(_) | Rewrite::Complexes(_))
+    }
+
     /// Returns the number of operands, if the rule is a formula of floats.
     pub(crate) fn operands_of_formula(self) -> Option<usize> {
         match self {
             Rewrite::Real(_) | Rewrite::RealOrComplex(..) | Rewrite::Float(_) => Some(1),
             Rewrite::Reals(_) => Some(2),
+            Rewrite::Complex(_) | Rewrite::Complexes(_) => None,
             Rewrite::Value(_) | Rewrite::Values(_) | Rewrite::Blocks(_) => None,
         }
     }

@@ -6,9 +6,9 @@ use super::{
     ragged_all_to_all, reductions, select_and_scatter, sorting,
 };
 use crate::Error;
-use crate::formulas::{arithmetic, complex, elementwise as formulas};
+use crate::formulas::{arithmetic, complex_elementary as complex, elementwise as formulas};
 use crate::ir::ops::{CustomCall, FuncCall};
-use crate::ir::{Op, OpCode, Operation, ValueId};
+use crate::ir::{Body, Op, OpCode, Operation, ValueId};
 use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
 
 /// The rule for an operation of the op table.
@@ -33,7 +33,7 @@ const fn on_demand(op: OpCode, into: &'static str, rewrite: Rewrite) -> Rule {
 /// every set needs one.
 pub(crate) const RULES: &[Rule] = {
     use OpCode as O;
-    use Rewrite::{Blocks, Float, Real, RealOrComplex, Value, Values};
+    use Rewrite::{Blocks, Complex, Complexes, Float, Real, RealOrComplex, Value, Values};
     &[
         always(O::Broadcast, "`broadcast_in_dim`", Value(legacy::broadcast)),
         always(O::CreateToken, "`after_all` without operands", Value(legacy::create_token)),
@@ -118,22 +118,39 @@ pub(crate) const RULES: &[Rule] = {
             Value(linear_algebra::fft),
         ),
         on_demand(O::Clamp, "`maximum`, `minimum`", Value(elementwise::clamp)),
-        on_demand(O::Cbrt, "`power` and a step of Newton's method", Real(formulas::cbrt)),
+        on_demand(
+            O::Cbrt,
+            "`power` and a step of Newton's method",
+            RealOrComplex(formulas::cbrt, complex::cbrt),
+        ),
         on_demand(
             O::ExponentialMinusOne,
             "`exponential`, `tanh`, arithmetic",
-            Real(formulas::exponential_minus_one),
+            RealOrComplex(formulas::exponential_minus_one, complex::exponential_minus_one),
         ),
         on_demand(O::IsFinite, "`subtract`, `compare`", Float(formulas::is_finite)),
-        on_demand(O::LogPlusOne, "`log`, a polynomial", Real(formulas::log_plus_one)),
-        on_demand(O::Logistic, "`exponential`, arithmetic", Real(formulas::logistic)),
+        on_demand(
+            O::LogPlusOne,
+            "`log`, a polynomial",
+            RealOrComplex(formulas::log_plus_one, complex::log_plus_one),
+        ),
+        on_demand(
+            O::Logistic,
+            "`exponential`, arithmetic",
+            RealOrComplex(formulas::logistic, complex::logistic),
+        ),
         on_demand(O::RoundNearestAfz, "`floor`, `compare`, `select`", Float(formulas::round_nearest_afz)),
         on_demand(O::RoundNearestEven, "`floor`, `compare`, `select`", Float(formulas::round_nearest_even)),
-        on_demand(O::Rsqrt, "`sqrt`, `divide`", Real(formulas::rsqrt)),
+        on_demand(O::Rsqrt, "`sqrt`, `divide`", RealOrComplex(formulas::rsqrt, complex::rsqrt)),
         on_demand(O::Sign, "`compare`, `select`", Value(elementwise::sign)),
         on_demand(O::Abs, "`compare`, `select`, `subtract`", Value(elementwise::abs)),
         on_demand(O::And, "`select`, for booleans", Value(elementwise::and)),
         on_demand(O::Ceil, "`floor`, `negate`", Float(arithmetic::ceil)),
+        on_demand(
+            O::BitcastConvert,
+            "its operand, if the types are equal",
+            Value(elementwise::bitcast_convert),
+        ),
         on_demand(
             O::Compare,
             "`compare` of integers, for floats by their total order; of parts, for complex numbers",
@@ -154,9 +171,30 @@ pub(crate) const RULES: &[Rule] = {
             "`shift_right_logical`, `or`, `not`, `popcnt`",
             Value(elementwise::count_leading_zeros),
         ),
+        on_demand(
+            O::Cosine,
+            "`sine`, `cosine`, arithmetic on the parts of complex numbers",
+            Complex(complex::cosine),
+        ),
+        on_demand(
+            O::Divide,
+            "`divide`, arithmetic on the parts of complex numbers",
+            Complexes(complex::divide),
+        ),
+        on_demand(
+            O::Exponential,
+            "`exponential`, `sine`, `cosine`, arithmetic on the parts of complex numbers",
+            Complex(complex::exponential),
+        ),
         on_demand(O::Floor, "`convert` to integers and back, `compare`, `select`", Real(arithmetic::floor)),
+        on_demand(
+            O::Log,
+            "`log`, `atan2`, arithmetic on the parts of complex numbers",
+            Complex(complex::log),
+        ),
         on_demand(O::Maximum, "`compare`, `select`, `add`", Value(elementwise::maximum)),
         on_demand(O::Minimum, "`compare`, `select`, `negate`, `subtract`", Value(elementwise::minimum)),
+        on_demand(O::Multiply, "`multiply` of the parts of complex numbers", Complexes(complex::multiply)),
         on_demand(O::Negate, "`multiply`", Value(elementwise::negate)),
         on_demand(O::Not, "`subtract`; `select`, for booleans", Value(elementwise::not)),
         on_demand(O::Or, "`add`, `and`, `subtract`; `select`, for booleans", Value(elementwise::or)),
@@ -195,9 +233,22 @@ pub(crate) const RULES: &[Rule] = {
             "`divide` by powers of two, `compare`, `select`",
             Value(elementwise::shift_right_logical),
         ),
-        on_demand(O::Sqrt, "`log`, `exponential` and a step of Newton's method", Real(arithmetic::sqrt)),
+        on_demand(
+            O::Sine,
+            "`sine`, `cosine`, arithmetic on the parts of complex numbers",
+            Complex(complex::sine),
+        ),
+        on_demand(
+            O::Sqrt,
+            "`log`, `exponential` and a step of Newton's method",
+            RealOrComplex(arithmetic::sqrt, complex::sqrt),
+        ),
         on_demand(O::Subtract, "`add`, `negate`", Value(elementwise::subtract)),
-        on_demand(O::Tanh, "`exponential`, a continued fraction", Real(arithmetic::tanh)),
+        on_demand(
+            O::Tanh,
+            "`exponential`, a continued fraction",
+            RealOrComplex(arithmetic::tanh, complex::tanh),
+        ),
         on_demand(O::Xor, "`or`, `and`, `subtract`; `select`, for booleans", Value(elementwise::xor)),
         on_demand(
             O::Convolution,
@@ -309,8 +360,8 @@ pub(crate) fn function_of_call(call: &CustomCall) -> Option<&'static str> {
 }
 
 /// Returns the rule for an operation that is not in the set; `None` if it cannot be decomposed.
-pub(crate) fn rewrite_of(kind: &Op) -> Option<Rewrite> {
-    match kind {
+pub(crate) fn rewrite_of(body: &Body, op: &Operation) -> Option<Rewrite> {
+    let rewrite = match &op.kind {
         Op::Other(other) => {
             chlo::RULES.iter().find(|rule| rule.name == &*other.name).map(|rule| rule.rewrite)
         }
@@ -322,7 +373,9 @@ pub(crate) fn rewrite_of(kind: &Op) -> Option<Rewrite> {
         }
         Op::CustomCall(call) => chlo::rule_of_call(call).map(|_| Rewrite::Values(chlo::custom_call)),
         kind => RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),
-    }
+    };
+    let is_complex = || body.element_types(op).iter().any(|element| element.is_complex());
+    rewrite.filter(|rewrite| !rewrite.is_of_complex_numbers() || is_complex())
 }
 
 /// Returns `true` if the default set of core operations contains the operation although it has a rule.
