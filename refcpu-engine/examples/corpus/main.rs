@@ -289,7 +289,7 @@ fn input(runtime: &Runtime, group: &Group, array: &ArrayRecord, as_parts: bool) 
 }
 
 /// Returns the complex numbers of an array of parts, if the expected array has such.
-fn of_parts(runtime: &Runtime, array: &Array, output: Option<&OutputRecord>) -> Result<Array> {
+fn of_parts(runtime: &Runtime, array: &Array, output: Option<&ArrayRecord>) -> Result<Array> {
     let expected = output.and_then(|output| Some((DType::from_mlir_name(&output.dtype)?, output)));
     let Some((dtype, output)) = expected.filter(|(dtype, _)| dtype.is_complex()) else {
         return Ok(array.clone());
