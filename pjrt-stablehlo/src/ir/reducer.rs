@@ -1,6 +1,7 @@
 //! Recognition of the computations of reductions.
 
-use super::{Body, OpCode, RegionId};
+use super::floats::{float_bits, float_value};
+use super::{Body, ElementKind, ElementType, Literal, LiteralData, OpCode, RegionId, TensorType};
 
 /// The operation by which a region combines its two arguments, such as that of a sum.
 ///
@@ -74,6 +75,68 @@ impl Reducer {
             Self::Xor => OpCode::Xor,
         }
     }
+
+    /// Returns the scalar that changes no element that it is combined with, such as the greatest integer for the minimum. The
+    /// identity of the sum of floats is `-0.0`, because `0.0` changes `-0.0`. Returns `None` if no element is an identity, as for
+    /// the maximum of floats without infinity.
+    ///
+    /// ```
+    /// use pjrt_stablehlo::ir::{ElementType, Reducer};
+    ///
+    /// let identity = Reducer::Minimum.identity(ElementType::I8).unwrap();
+    /// assert_eq!(identity.to_i64s(1), Some(vec![127]));
+    /// ```
+    pub fn identity(self, element: ElementType) -> Option<Literal> {
+        let integer = |value: i64| value.to_le_bytes()[..element.byte_width()].to_vec();
+        let bytes = match element.kind() {
+            ElementKind::Boolean => {
+                integer(i64::from(matches!(self, Self::And | Self::Minimum | Self::Multiply)))
+            }
+            ElementKind::SignedInteger => integer(self.integer_identity(i64::MIN >> (64 - element.bits()))),
+            ElementKind::UnsignedInteger => {
+                let greatest = u64::MAX >> (64 - element.bits());
+                integer(match self {
+                    Self::Minimum | Self::And => greatest as i64,
+                    _ => self.integer_identity(0),
+                })
+            }
+            ElementKind::Float => float(element, self.float_identity()?)?,
+            // Products of infinite complex numbers and 1 have parts that are NaN.
+            ElementKind::Complex if self == Self::Add => {
+                float(element.complex_part()?, self.float_identity()?)?.repeat(2)
+            }
+            ElementKind::Complex | ElementKind::Quantized => return None,
+        };
+        Literal::new(TensorType::new(element, []), LiteralData::Splat(bytes.into())).ok()
+    }
+
+    /// Returns the identity for integers in two's complement, of which `least` is the least.
+    fn integer_identity(self, least: i64) -> i64 {
+        match self {
+            Self::Add | Self::Or | Self::Xor => 0,
+            Self::And => -1,
+            Self::Maximum => least,
+            Self::Minimum => !least,
+            Self::Multiply => 1,
+        }
+    }
+
+    fn float_identity(self) -> Option<f64> {
+        match self {
+            Self::Add => Some(-0.0),
+            Self::Maximum => Some(f64::NEG_INFINITY),
+            Self::Minimum => Some(f64::INFINITY),
+            Self::Multiply => Some(1.0),
+            Self::And | Self::Or | Self::Xor => None,
+        }
+    }
+}
+
+/// Returns the stored bytes of a number, if it is one of the float type.
+fn float(element: ElementType, number: f64) -> Option<Vec<u8>> {
+    let bits = float_bits(element, number);
+    let is_number = float_value(element, bits) == number;
+    is_number.then(|| bits.to_le_bytes()[..element.byte_width()].to_vec())
 }
 
 #[cfg(test)]
@@ -117,6 +180,35 @@ mod tests {
             "stablehlo.return %b",
         ] {
             assert_eq!(reducer("f32", region), None, "{region}");
+        }
+    }
+
+    #[test]
+    fn identities_are_the_elements_that_change_no_other() {
+        use ElementType as T;
+        for (reducer, element, bytes) in [
+            (Reducer::Add, T::F32, Some(&[0, 0, 0, 0x80][..])),
+            (Reducer::Add, T::I16, Some(&[0, 0])),
+            (Reducer::Add, T::ComplexF32, Some(&[0, 0, 0, 0x80, 0, 0, 0, 0x80])),
+            (Reducer::Add, T::F8E4M3FNUZ, Some(&[0])),
+            (Reducer::Add, T::F8E8M0FNU, None),
+            (Reducer::Maximum, T::F16, Some(&[0, 0xfc])),
+            (Reducer::Maximum, T::F8E4M3FN, None),
+            (Reducer::Maximum, T::I4, Some(&[8])),
+            (Reducer::Maximum, T::Ui8, Some(&[0])),
+            (Reducer::Minimum, T::BF16, Some(&[0x80, 0x7f])),
+            (Reducer::Minimum, T::I64, Some(&[255, 255, 255, 255, 255, 255, 255, 0x7f])),
+            (Reducer::Minimum, T::Ui4, Some(&[15])),
+            (Reducer::Multiply, T::Ui16, Some(&[1, 0])),
+            (Reducer::Multiply, T::ComplexF32, None),
+            (Reducer::And, T::I16, Some(&[255, 255])),
+            (Reducer::And, T::I1, Some(&[1])),
+            (Reducer::Or, T::I1, Some(&[0])),
+            (Reducer::Or, T::F32, None),
+        ] {
+            let identity = reducer.identity(element);
+            let found = identity.as_ref().map(|identity| identity.splat().unwrap().into_owned());
+            assert_eq!(found.as_deref(), bytes, "{reducer:?} of {element}");
         }
     }
 }
