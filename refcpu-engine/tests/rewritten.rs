@@ -2,7 +2,7 @@
 
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::OpCode;
-use pjrt_stablehlo::passes::{CoreOps, decompose, scatters_within_bounds, stable_sorts};
+use pjrt_stablehlo::passes::{CoreOps, decompose, scatters_within_bounds, split_reductions, stable_sorts};
 use refcpu_engine::compile::{CompileOptions, compile};
 use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
 use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
@@ -148,6 +148,115 @@ fn slices_that_are_not_within_bounds_are_not_scattered() {
             ];
             let checked = scatters_within_bounds(&module).unwrap();
             assert_eq!(results(&checked, &arguments), results(&module, &arguments), "{checked}");
+        }
+    }
+}
+
+/// Returns whole numbers from -3 to 3 in an irregular order, whose sums are exact.
+fn whole_numbers(count: usize) -> Vec<u8> {
+    let number = |index: usize| (index * index % 11 * index % 7) as f32 - 3.0;
+    (0..count).flat_map(|index| number(index).to_le_bytes()).collect()
+}
+
+#[test]
+fn divided_reductions_have_the_same_results() {
+    let (dims, ty) = (&[7, 30, 11][..], "tensor<7x30x11xf32>");
+    for (dimensions, result) in
+        [("0, 1, 2", "f32"), ("0, 2", "30xf32"), ("1, 0", "11xf32"), ("1", "7x11xf32")]
+    {
+        for code in ["add", "maximum", "minimum"] {
+            let module = parse(&format!(
+                "func.func @main(%x: {ty}) -> tensor<{result}> {{
+                    %initial = stablehlo.constant dense<2.0> : tensor<f32>
+                    %0 = stablehlo.reduce(%x init: %initial) applies stablehlo.{code} across dimensions = [{dimensions}]
+                        : ({ty}, tensor<f32>) -> tensor<{result}>
+                    return %0 : tensor<{result}>
+                }}"
+            ));
+            let arguments = [(DType::F32, dims, whole_numbers(7 * 30 * 11))];
+            let expected = results(&module, &arguments);
+            for max_terms in [2, 5, 16, 100, 1000] {
+                let divided = split_reductions(&module, max_terms).unwrap();
+                assert_eq!(results(&divided, &arguments), expected, "{max_terms}: {divided}");
+            }
+        }
+    }
+}
+
+#[test]
+fn divided_joint_reductions_find_the_first_of_the_greatest_elements() {
+    let count = 1000;
+    let ty = |element: &str| format!("tensor<{count}x{element}>");
+    let (floats, integers) = (ty("f32"), ty("i32"));
+    // An element that is greater, or as great and before the other.
+    let module = parse(&format!(
+        "func.func @main(%x: {floats}) -> (tensor<f32>, tensor<i32>) {{
+            %i = stablehlo.iota dim = 0 : {integers}
+            %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+            %zero = stablehlo.constant dense<0> : tensor<i32>
+            %0:2 = stablehlo.reduce(%x init: %least), (%i init: %zero) across dimensions = [0]
+                : ({floats}, {integers}, tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)
+                reducer(%p: tensor<f32>, %q: tensor<f32>) (%k: tensor<i32>, %l: tensor<i32>) {{
+                    %1 = stablehlo.compare GT, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+                    %2 = stablehlo.compare EQ, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+                    %3 = stablehlo.compare LT, %k, %l : (tensor<i32>, tensor<i32>) -> tensor<i1>
+                    %4 = stablehlo.and %2, %3 : tensor<i1>
+                    %5 = stablehlo.or %1, %4 : tensor<i1>
+                    %6 = stablehlo.select %1, %p, %q : tensor<i1>, tensor<f32>
+                    %7 = stablehlo.select %5, %k, %l : tensor<i1>, tensor<i32>
+                    stablehlo.return %6, %7 : tensor<f32>, tensor<i32>
+                }}
+            return %0#0, %0#1 : tensor<f32>, tensor<i32>
+        }}"
+    ));
+    // The last row of several divisions has padding, and others have nothing but the least number.
+    let numbers = |least: usize, greatest: &[usize]| -> Vec<u8> {
+        let number = |index: usize| match index {
+            _ if greatest.contains(&index) => 4.0,
+            _ if index < least => f32::NEG_INFINITY,
+            _ => (index % 4) as f32,
+        };
+        (0..count).flat_map(|index| number(index).to_le_bytes()).collect()
+    };
+    for (least, greatest) in [(0, &[700, 900][..]), (500, &[999]), (1000, &[])] {
+        let arguments = [(DType::F32, &[count][..], numbers(least, greatest))];
+        let expected = results(&module, &arguments);
+        assert_eq!(expected[1], greatest.first().map_or(0, |first| *first as i32).to_le_bytes());
+        for max_terms in [2, 7, 30, 999] {
+            let divided = split_reductions(&module, max_terms).unwrap();
+            assert_eq!(results(&divided, &arguments), expected, "{max_terms}: {divided}");
+        }
+    }
+}
+
+#[test]
+fn divided_products_have_the_same_results() {
+    let cases: [(&[usize], &[usize], &str, &str); 4] = [
+        (&[97], &[97], "contracting_dims = [0] x [0]", "f32"),
+        (&[3, 60], &[60, 2], "contracting_dims = [1] x [0]", "3x2xf32"),
+        (&[2, 3, 60], &[60, 4, 2], "batching_dims = [0] x [2], contracting_dims = [2] x [0]", "2x3x4xf32"),
+        (&[10, 2, 12], &[12, 3, 10], "contracting_dims = [0, 2] x [2, 0]", "2x3xf32"),
+    ];
+    for (lhs, rhs, dimensions, result) in cases {
+        let ty = |dims: &[usize]| {
+            let sizes: String = dims.iter().map(|size| format!("{size}x")).collect();
+            format!("tensor<{sizes}f32>")
+        };
+        let module = parse(&format!(
+            "func.func @main(%x: {lhs}, %y: {rhs}) -> tensor<{result}> {{
+                %0 = stablehlo.dot_general %x, %y, {dimensions} : ({lhs}, {rhs}) -> tensor<{result}>
+                return %0 : tensor<{result}>
+            }}",
+            lhs = ty(lhs),
+            rhs = ty(rhs),
+        ));
+        let argument = |dims| (DType::F32, dims, whole_numbers(<[usize]>::iter(dims).product()));
+        let arguments = [argument(lhs), argument(rhs)];
+        let expected = results(&module, &arguments);
+        for max_terms in [4, 10, 13, 50] {
+            let divided = split_reductions(&module, max_terms).unwrap();
+            assert!(divided.op_counts().contains_key("stablehlo.reduce"), "{divided}");
+            assert_eq!(results(&divided, &arguments), expected, "{max_terms}: {divided}");
         }
     }
 }

@@ -71,6 +71,7 @@ mod scatters_within_bounds;
 mod sized;
 mod split_complex;
 mod split_elementwise;
+mod split_reductions;
 mod stable_sorts;
 mod widen;
 
@@ -83,6 +84,7 @@ pub use missing::{Missing, MissingOp, Replaced, missing};
 pub use refine_shapes::{Argument, refine_shapes};
 pub use scatters_within_bounds::scatters_within_bounds;
 pub use split_elementwise::split_elementwise;
+pub use split_reductions::split_reductions;
 pub use stable_sorts::stable_sorts;
 
 use crate::ir::{Function, Module, OpCode, OpId, Operation, TensorType};
