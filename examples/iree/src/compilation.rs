@@ -12,7 +12,7 @@ use pjrt_plugin::stablehlo::{LOCATION_PAYLOAD, OP_PAYLOAD};
 use pjrt_plugin::{Error, ErrorCode, Result};
 use pjrt_stablehlo::passes::{
     carried_loop_values, clamp_gather_starts, decompose, scatters_within_bounds, split_elementwise,
-    stable_sorts, without_annotations,
+    split_reductions, stable_sorts, without_annotations,
 };
 use pjrt_stablehlo::{Module, write_bytecode};
 
@@ -24,6 +24,9 @@ const FLAGS: &[&str] = &["--iree-input-type=stablehlo", "--iree-input-demote-f64
 
 /// The number of arrays that one kernel may read. IREE has 32 bindings for a kernel's arguments and results together.
 const MAX_ARRAYS: usize = 24;
+
+/// The number of elements that one reduction may combine. IREE adds one after another, and on Vulkan ignores those after 65,535.
+const MAX_TERMS: usize = 4096;
 
 /// The time between two reports of a compilation.
 const PROGRESS: Duration = Duration::from_secs(20);
@@ -40,7 +43,7 @@ pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) ->
     // values from loops on one side only.
     let module = scatters_within_bounds(&clamp_gather_starts(&module)?)?;
     let module = carried_loop_values(&stable_sorts(&module)?)?;
-    let module = split_elementwise(&module, MAX_ARRAYS)?;
+    let module = split_elementwise(&split_reductions(&module, MAX_TERMS)?, MAX_ARRAYS)?;
     // The compiler reads bytecode faster than text, and it contains all locations, which diagnostics need.
     let program = write_bytecode(&module)?;
     let flags: Vec<String> = (FLAGS.iter().copied())
