@@ -6,16 +6,19 @@ use pjrt_stablehlo::passes::{Condition, CoreOps};
 /// The compiler's reason: it cannot convert the operation to those of its own dialects.
 const FAILED: &str = "failed to legalize";
 
-/// The operations of [`CoreOps::default`] that IREE 3.13 does not compile ([`FAILED`]), or that need what this plugin does not have.
+/// The operations of [`CoreOps::default`] that IREE 3.13 does not compile ([`FAILED`]), that need what this plugin does not have, or
+/// whose results are wrong.
 /// `pjrt-stablehlo` decomposes them, or refuses them with the location.
 const REFUSED: &[(OpCode, &str)] = &[
     (OpCode::AllGather, "a channel between devices"),
     (OpCode::AllReduce, "a channel between devices"),
     (OpCode::AllToAll, "a channel between devices"),
+    (OpCode::Atan2, "NaN for two zeros"),
     (OpCode::Cholesky, FAILED),
     (OpCode::CollectiveBroadcast, "a channel between devices"),
     (OpCode::CollectivePermute, "a channel between devices"),
     (OpCode::CollectiveReduce, "a channel between devices"),
+    (OpCode::Cosine, "fewer digits from one turn on"),
     (OpCode::CustomCall, FAILED),
     (OpCode::Fft, "a transform of one dimension of 32-bit numbers"),
     (OpCode::Infeed, "a channel to the host"),
@@ -28,16 +31,16 @@ const REFUSED: &[(OpCode, &str)] = &[
     (OpCode::Reshard, "the dialect of Shardy, which IREE does not register"),
     (OpCode::ShardingConstraint, "the dialect of Shardy, which IREE does not register"),
     (OpCode::ShardingGroup, "the dialect of Shardy, which IREE does not register"),
+    (OpCode::Sine, "fewer digits near zero, and from one turn on"),
     (OpCode::Send, "a channel to the host"),
+    (OpCode::Tan, "fewer digits"),
     (OpCode::TriangularSolve, FAILED),
 ];
 
 /// The operations that IREE compiles for some operands only. The others are decomposed, or refused.
 const LIMITED: &[(OpCode, Condition)] = &[
-    (OpCode::Atan2, has_no_f64),
     (OpCode::Cbrt, has_no_f64),
     (OpCode::Convert, is_converted),
-    (OpCode::Cosine, has_no_f64),
     // The compiler divides by the number of terms.
     (OpCode::DotGeneral, |body, op| {
         matches!(&op.kind, Op::DotGeneral(dot) if dot.algorithm.is_none()) && !dims(body, op, 0).contains(&0)
@@ -45,7 +48,6 @@ const LIMITED: &[(OpCode, Condition)] = &[
     // The power of a negative float is NaN, also if the exponent is a whole number.
     (OpCode::Power, |body, op| !body.element_types(op).iter().any(|element| element.is_float())),
     (OpCode::Scatter, scatters_whole_slices),
-    (OpCode::Sine, has_no_f64),
     // A sort takes time of the square of the size, and its arrays must fit into the stack of a thread.
     (OpCode::Sort, |body, op| {
         let Op::Sort(sort) = &op.kind else { return false };
@@ -85,6 +87,9 @@ fn is_converted(body: &Body, op: &Operation) -> bool {
 /// the front, but not several, and it crashes if there are batching dimensions.
 fn scatters_whole_slices(body: &Body, op: &Operation) -> bool {
     let Op::Scatter(scatter) = &op.kind else { return false };
+    if op.results.len() != 1 {
+        return false;
+    }
     let numbers = &scatter.scatter_dimension_numbers;
     let (indexed, inserted) = (&numbers.scatter_dims_to_operand_dims, &numbers.inserted_window_dims);
     let are_leading = indexed.iter().enumerate().all(|(at, dimension)| *dimension == at as i64);

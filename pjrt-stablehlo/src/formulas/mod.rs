@@ -21,6 +21,7 @@ pub(crate) mod scan;
 mod series;
 mod tables;
 pub(crate) mod top_k;
+pub(crate) mod trigonometric;
 pub(crate) mod zeta;
 
 use crate::build::Builder;

@@ -36,15 +36,15 @@ use crate::ir::{Body, ElementType, Op, OpCode, Operation, Str, Trait};
 /// let core = CoreOps::default()
 ///     .named("mychip") // in errors
 ///     .for_elements([ElementType::F32, ElementType::BF16, ElementType::I32, ElementType::I1])
-///     .with_elements(OpCode::Sine, [ElementType::F32]);
+///     .with_elements(OpCode::Exponential, [ElementType::F32]);
 /// let program = "func.func @main(%x: tensor<4xbf16>) -> tensor<4xbf16> {
-///     %0 = stablehlo.sine %x : tensor<4xbf16>
+///     %0 = stablehlo.exponential %x : tensor<4xbf16>
 ///     return %0 : tensor<4xbf16>
 /// }";
 /// let error = decompose(&pjrt_stablehlo::parse(program.to_owned())?, &core).unwrap_err();
 /// let message =
-///     "stablehlo.sine: mychip supports this operation for f32, but not for bf16, and it cannot be decomposed";
-/// assert_eq!(error.message, message.trim_start_matches("stablehlo.sine: "));
+///     "stablehlo.exponential: mychip supports this operation for f32, but not for bf16, and it cannot be decomposed";
+/// assert_eq!(error.message, message.trim_start_matches("stablehlo.exponential: "));
 /// # Ok::<(), pjrt_stablehlo::Error>(())
 /// ```
 ///

@@ -95,16 +95,16 @@ impl fmt::Display for MissingOp {
 /// let core = CoreOps::from_ops([OpCode::Add, OpCode::Multiply, OpCode::Constant]).named("mychip");
 /// let program = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 ///     %0 = chlo.square %x : tensor<4xf32> -> tensor<4xf32>
-///     %1 = stablehlo.sine %0 : tensor<4xf32>
-///     %2 = stablehlo.tan %1 : tensor<4xf32>
+///     %1 = stablehlo.exponential %0 : tensor<4xf32>
+///     %2 = stablehlo.logistic %1 : tensor<4xf32>
 ///     return %2 : tensor<4xf32>
 /// }";
 /// let missing = missing(&pjrt_stablehlo::parse(program.to_owned())?, &core)?;
 /// let lines: Vec<String> = missing.ops.iter().map(ToString::to_string).collect();
-/// let expected = "stablehlo.sine of f32: mychip does not support this operation, and it cannot be decomposed (once)";
+/// let expected = "stablehlo.exponential of f32: mychip does not support this operation, and it cannot be decomposed (once)";
 /// assert_eq!(lines[0], expected);
 /// let parts: Vec<&str> = missing.ops.iter().filter(|op| op.part_of.is_some()).map(|op| &*op.op).collect();
-/// assert_eq!(parts, ["stablehlo.sine", "stablehlo.cosine", "stablehlo.divide"]);
+/// assert_eq!(parts, ["stablehlo.exponential", "stablehlo.divide"]);
 /// assert_eq!(missing.replaced[0].into.keys().map(|op| &**op).collect::<Vec<_>>(), ["stablehlo.multiply"]);
 /// # Ok::<(), pjrt_stablehlo::Error>(())
 /// ```

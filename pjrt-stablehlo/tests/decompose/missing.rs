@@ -36,10 +36,10 @@ fn operations_are_missing_exactly_if_the_program_cannot_be_decomposed() {
 #[test]
 fn every_missing_operation_is_listed_with_its_uses() {
     let text = "func.func @main(%x: tensor<4xf32>, %y: tensor<4xf64>) -> (tensor<4xf32>, tensor<4xf64>) {
-        %0 = stablehlo.sine %x : tensor<4xf32> loc(\"first\")
-        %1 = stablehlo.sine %0 : tensor<4xf32> loc(\"second\")
-        %2 = stablehlo.sine %y : tensor<4xf64> loc(\"third\")
-        %3 = stablehlo.cosine %2 : tensor<4xf64> loc(\"fourth\")
+        %0 = stablehlo.exponential %x : tensor<4xf32> loc(\"first\")
+        %1 = stablehlo.exponential %0 : tensor<4xf32> loc(\"second\")
+        %2 = stablehlo.exponential %y : tensor<4xf64> loc(\"third\")
+        %3 = stablehlo.log %2 : tensor<4xf64> loc(\"fourth\")
         %4 = stablehlo.add %1, %1 : tensor<4xf32>
         return %4, %3 : tensor<4xf32>, tensor<4xf64>
     }";
@@ -49,9 +49,9 @@ fn every_missing_operation_is_listed_with_its_uses() {
     assert_eq!(
         lines,
         [
-            format!("stablehlo.sine of f32: {reason} (2 times, at \"first\")"),
-            format!("stablehlo.sine of f64: {reason} (once, at \"third\")"),
-            format!("stablehlo.cosine of f64: {reason} (once, at \"fourth\")"),
+            format!("stablehlo.exponential of f32: {reason} (2 times, at \"first\")"),
+            format!("stablehlo.exponential of f64: {reason} (once, at \"third\")"),
+            format!("stablehlo.log of f64: {reason} (once, at \"fourth\")"),
         ]
     );
 }
@@ -70,16 +70,16 @@ fn an_operation_is_replaced_for_the_element_types_that_the_device_lacks() {
 #[test]
 fn refusals_name_the_device_and_its_element_types() {
     let ty = "tensor<4xf64>";
-    let text = function(&format!("%x: {ty}"), &format!("stablehlo.sine %x : {ty} loc(\"here\")"), ty);
+    let text = function(&format!("%x: {ty}"), &format!("stablehlo.exponential %x : {ty} loc(\"here\")"), ty);
     let core = CoreOps::default().named("mychip").for_elements([ElementType::F32, ElementType::BF16]);
     assert_eq!(
         decompose(&read(&text), &core).unwrap_err().to_string(),
-        "stablehlo.sine: mychip supports this operation for bf16, f32, but not for f64, and it cannot be decomposed at \"here\""
+        "stablehlo.exponential: mychip supports this operation for bf16, f32, but not for f64, and it cannot be decomposed at \"here\""
     );
     // The elements of one operation replace those of the device.
-    let core = core.with_elements(OpCode::Sine, [ElementType::F64]);
+    let core = core.with_elements(OpCode::Exponential, [ElementType::F64]);
     assert_eq!(names(&found(&text, &core)), [""; 0]);
-    let never = CoreOps::default().with_condition(OpCode::Sine, |_, _| false);
+    let never = CoreOps::default().with_condition(OpCode::Exponential, |_, _| false);
     let error = decompose(&read(&text), &never).unwrap_err().to_string();
     assert!(error.contains("with these operands or attributes"), "{error}");
 }
@@ -106,16 +106,16 @@ fn operations_in_functions_and_regions_are_found() {
     func.func private @f(%x: tensor<f32>) -> tensor<f32> {
         %c = stablehlo.constant dense<true> : tensor<i1>
         %0 = \"stablehlo.if\"(%c) ({
-            %1 = stablehlo.sine %x : tensor<f32>
+            %1 = stablehlo.exponential %x : tensor<f32>
             stablehlo.return %1 : tensor<f32>
         }, {
             stablehlo.return %x : tensor<f32>
         }) : (tensor<i1>) -> tensor<f32>
         return %0 : tensor<f32>
     }";
-    let core = CoreOps::default().without(OpCode::Sine).without(OpCode::If);
+    let core = CoreOps::default().without(OpCode::Exponential).without(OpCode::If);
     let missing = found(text, &core);
-    assert_eq!(names(&missing), ["stablehlo.sine"]);
+    assert_eq!(names(&missing), ["stablehlo.exponential"]);
     assert_eq!(missing.ops[0].part_of, None, "{missing:?}");
     let replaced: Vec<&str> = missing.replaced.iter().map(|op| &*op.op).collect();
     assert_eq!(replaced, ["stablehlo.if"]);

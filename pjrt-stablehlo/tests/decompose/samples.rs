@@ -379,9 +379,10 @@ fn small_sample(mnemonic: &str) -> Option<String> {
         "shift_left" | "shift_right_arithmetic" | "shift_right_logical" => same(&["i32"], 2),
         "not" => same(&["i32", "i1"], 1),
         "popcnt" | "count_leading_zeros" => same(&["i32"], 1),
-        "maximum" | "minimum" | "subtract" => same(&["f32"], 2),
+        "atan2" | "maximum" | "minimum" | "subtract" => same(&["f32"], 2),
         "divide" | "multiply" => same(&["complex<f32>"], 2),
-        "cosine" | "exponential" | "log" | "sine" => same(&["complex<f32>"], 1),
+        "cosine" | "sine" => same(&["f32", "complex<f32>"], 1),
+        "exponential" | "log" => same(&["complex<f32>"], 1),
         "convert" => Some(
             "func.func @main(%x: tensor<4xi1>, %y: tensor<4xf32>, %z: tensor<4xi32>)
                 -> (tensor<4xf32>, tensor<4xi1>, tensor<4xui32>) {

@@ -6,7 +6,7 @@ use super::{
     ragged_all_to_all, reductions, select_and_scatter, sorting,
 };
 use crate::Error;
-use crate::formulas::{arithmetic, complex_elementary as complex, elementwise as formulas};
+use crate::formulas::{arithmetic, complex_elementary as complex, elementwise as formulas, trigonometric};
 use crate::ir::ops::{CustomCall, FuncCall};
 use crate::ir::{Body, Op, OpCode, Operation, ValueId};
 use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
@@ -33,7 +33,7 @@ const fn on_demand(op: OpCode, into: &'static str, rewrite: Rewrite) -> Rule {
 /// every set needs one.
 pub(crate) const RULES: &[Rule] = {
     use OpCode as O;
-    use Rewrite::{Blocks, Complex, Complexes, Float, Real, RealOrComplex, Value, Values};
+    use Rewrite::{Blocks, Complex, Complexes, Float, Real, RealOrComplex, Reals, Value, Values};
     &[
         always(O::Broadcast, "`broadcast_in_dim`", Value(legacy::broadcast)),
         always(O::CreateToken, "`after_all` without operands", Value(legacy::create_token)),
@@ -146,6 +146,7 @@ pub(crate) const RULES: &[Rule] = {
         on_demand(O::Abs, "`compare`, `select`, `subtract`", Value(elementwise::abs)),
         on_demand(O::And, "`select`, for booleans", Value(elementwise::and)),
         on_demand(O::Ceil, "`floor`, `negate`", Float(arithmetic::ceil)),
+        on_demand(O::Atan2, "`divide`, a polynomial", Reals(trigonometric::atan2)),
         on_demand(
             O::BitcastConvert,
             "its operand, if the types are equal",
@@ -173,8 +174,8 @@ pub(crate) const RULES: &[Rule] = {
         ),
         on_demand(
             O::Cosine,
-            "`sine`, `cosine`, arithmetic on the parts of complex numbers",
-            Complex(complex::cosine),
+            "`round_nearest_even`, `floor`, a polynomial; for complex numbers, `exponential_minus_one` and others of the parts",
+            RealOrComplex(trigonometric::cosine, complex::cosine),
         ),
         on_demand(
             O::Divide,
@@ -235,8 +236,8 @@ pub(crate) const RULES: &[Rule] = {
         ),
         on_demand(
             O::Sine,
-            "`sine`, `cosine`, arithmetic on the parts of complex numbers",
-            Complex(complex::sine),
+            "`round_nearest_even`, `floor`, a polynomial; for complex numbers, `exponential_minus_one` and others of the parts",
+            RealOrComplex(trigonometric::sine, complex::sine),
         ),
         on_demand(
             O::Sqrt,
