@@ -10,8 +10,8 @@ use crate::ir::ops::FuncCall;
 use crate::ir::{BlockId, Function, Op, OpId, Operation, RegionId, Str, Trait, Type, ValueId};
 
 impl<'m> Rewriter<'m> {
-    /// Copies all regions of an operation to a new operation.
-    pub(super) fn copy_regions(&mut self, op: &'m Operation, id: OpId) {
+    /// Copies all regions of the current operation to a new operation. The copies are made after the rule returns.
+    pub(crate) fn copy_regions(&mut self, op: &'m Operation, id: OpId) {
         let first_frame = self.frames.len();
         for &region in &op.regions {
             self.copy_region(region, id);
