@@ -11,8 +11,8 @@ use iree_runtime::{CompileError, Program};
 use pjrt_plugin::stablehlo::{LOCATION_PAYLOAD, OP_PAYLOAD};
 use pjrt_plugin::{Error, ErrorCode, Result};
 use pjrt_stablehlo::passes::{
-    carried_loop_values, clamp_gather_starts, decompose, scatters_within_bounds, split_elementwise,
-    split_reductions, stable_sorts, without_annotations,
+    carried_loop_values, clamp_gather_starts, decompose, insert_barriers, scatters_within_bounds,
+    split_elementwise, split_reductions, stable_sorts, without_annotations,
 };
 use pjrt_stablehlo::{Module, write_bytecode};
 
@@ -43,7 +43,8 @@ pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) ->
     // values from loops on one side only.
     let module = scatters_within_bounds(&clamp_gather_starts(&module)?)?;
     let module = carried_loop_values(&stable_sorts(&module)?)?;
-    let module = split_elementwise(&split_reductions(&module, MAX_TERMS)?, MAX_ARRAYS)?;
+    let module = split_reductions(&insert_barriers(&module, operations::needs_barrier)?, MAX_TERMS)?;
+    let module = split_elementwise(&module, MAX_ARRAYS)?;
     // The compiler reads bytecode faster than text, and it contains all locations, which diagnostics need.
     let program = write_bytecode(&module)?;
     let flags: Vec<String> = (FLAGS.iter().copied())

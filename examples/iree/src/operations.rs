@@ -101,3 +101,13 @@ fn scatters_whole_slices(body: &Body, op: &Operation) -> bool {
         && (indexed.len() <= 1 || are_leading && indexed == inserted)
         && (0..input.len()).all(is_whole)
 }
+
+/// Returns `true` if an operand is the array that a scatter updates, and a slice: the compiler fails if it fuses the two.
+pub(crate) fn needs_barrier(body: &Body, op: &Operation, at: usize) -> bool {
+    let defining = |value| body.defining_op(value).map(|id| body.op(id));
+    let mut source = defining(op.operands[at]).filter(|_| op.kind.code() == OpCode::Scatter && at == 0);
+    while let Some(reshape) = source.filter(|op| op.kind.code() == OpCode::Reshape) {
+        source = defining(reshape.operand(0));
+    }
+    source.is_some_and(|op| matches!(op.kind.code(), OpCode::Slice | OpCode::DynamicSlice))
+}

@@ -152,7 +152,7 @@ fn run(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     if ReplaceSizes::is_needed(&module, core) {
         module = rewrite::rewrite(&module, &ReplaceSizes::new(&module)?, |_| true, &mut origins)?;
     }
-    if SplitComplex::is_needed(&module, core) {
+    if !core.keeps_complex_numbers() && SplitComplex::is_needed(&module) {
         if let Some(real) = real_interface(&module)? {
             // The numbers of functions and operations differ.
             (module, origins) = (real, Origins::default());
@@ -195,7 +195,7 @@ fn replace_ops(mut module: Module, core: &CoreOps, origins: &mut Origins) -> Res
 pub fn is_core(module: &Module, core: &CoreOps) -> bool {
     !ReplaceTypes::is_needed(module, core)
         && !ReplaceSizes::is_needed(module, core)
-        && !SplitComplex::is_needed(module, core)
+        && (core.keeps_complex_numbers() || !SplitComplex::is_needed(module))
         && first_foreign_op(module, core).is_none()
 }
 

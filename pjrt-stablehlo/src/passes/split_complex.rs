@@ -4,7 +4,6 @@
 //! complex numbers into those of parts before, so the remaining operations move elements, add them, multiply matrices of them, or
 //! pass on values.
 
-use super::CoreOps;
 use super::rewrite::{Pass, Replacement, Rewriter, mismatch};
 use crate::Error;
 use crate::ir::{
@@ -51,13 +50,12 @@ pub(super) fn is_split(op: &Op) -> bool {
 pub(super) struct SplitComplex;
 
 impl SplitComplex {
-    /// Returns `true` if a value of the program has a complex type that the set does not keep.
-    pub(super) fn is_needed(module: &Module, core: &CoreOps) -> bool {
-        !core.keeps_complex_numbers()
-            && module.functions().iter().any(|function| {
-                let types = function.ty.inputs.iter().chain(&function.ty.results);
-                types.chain(function.body.values().map(|(_, value)| &value.ty)).any(has_parts)
-            })
+    /// Returns `true` if a value of the program has a complex type.
+    pub(super) fn is_needed(module: &Module) -> bool {
+        module.functions().iter().any(|function| {
+            let types = function.ty.inputs.iter().chain(&function.ty.results);
+            types.chain(function.body.values().map(|(_, value)| &value.ty)).any(has_parts)
+        })
     }
 }
 
