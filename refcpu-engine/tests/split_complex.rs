@@ -56,9 +56,17 @@ fn results(module: &Module, ty: DType, arguments: &[(Vec<usize>, &[[f64; 2]])]) 
     results.iter().map(numbers).collect()
 }
 
+/// The parts of the results of a program as it is, and without complex numbers.
+struct Both {
+    /// The precision of the element type.
+    precision: f64,
+    expected: Vec<Vec<f64>>,
+    found: Vec<Vec<f64>>,
+}
+
 /// Runs a program of arrays of complex numbers as it is, and without complex numbers. `T` is the complex type in its text, and
-/// `dims` are the sizes of its arguments. Returns the parts of both results for each element type, with the precision.
-fn both(text: &str, dims: &[usize], arguments: &[&[[f64; 2]]]) -> [(f64, Vec<Vec<f64>>, Vec<Vec<f64>>); 2] {
+/// `dims` are the sizes of its arguments. Returns the results for each element type.
+fn both(text: &str, dims: &[usize], arguments: &[&[[f64; 2]]]) -> [Both; 2] {
     let types = [
         ("f32", DType::C64, DType::F32, f64::from(f32::EPSILON)),
         ("f64", DType::C128, DType::F64, f64::EPSILON),
@@ -70,13 +78,14 @@ fn both(text: &str, dims: &[usize], arguments: &[&[[f64; 2]]]) -> [(f64, Vec<Vec
         assert!(!split.to_string().contains("complex<"), "{split}");
         let whole = arguments.iter().map(|numbers| (dims.to_vec(), *numbers)).collect::<Vec<_>>();
         let parts = arguments.iter().map(|numbers| ([dims, &[2]].concat(), *numbers)).collect::<Vec<_>>();
-        (precision, results(&module, complex, &whole), results(&split, part, &parts))
+        let (expected, found) = (results(&module, complex, &whole), results(&split, part, &parts));
+        Both { precision, expected, found }
     })
 }
 
 /// Checks that both programs have the same numbers, with NaN and infinities in the same parts.
 fn check(text: &str, dims: &[usize], arguments: &[&[[f64; 2]]]) {
-    for (_, expected, found) in both(text, dims, arguments) {
+    for Both { expected, found, .. } in both(text, dims, arguments) {
         let bits = |all: &[Vec<f64>]| -> Vec<u64> {
             all.iter().flatten().map(|x| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() }).collect()
         };
@@ -105,7 +114,7 @@ fn differences(name: &str, limits: &Limits) -> Vec<String> {
         }}"
     );
     let mut wrong = Vec::new();
-    for (precision, expected, found) in both(&text, &dims, &[&numbers[0], &numbers[1]]) {
+    for Both { precision, expected, found } in both(&text, &dims, &[&numbers[0], &numbers[1]]) {
         let least = if precision > 1e-10 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE };
         let pairs = expected[0].chunks_exact(2).zip(found[0].chunks_exact(2));
         for (index, (expected, found)) in pairs.enumerate() {
