@@ -57,8 +57,10 @@ impl PjrtClient for Iree {
     }
 
     fn create(config: ClientConfig) -> Result<Self> {
-        let settings = Settings::of(&config.options)?;
+        let mut settings = Settings::of(&config.options)?;
         let devices = start_devices(&settings)?;
+        settings.code =
+            settings.code.for_devices(devices.iter().map(Device::iree)).map_err(convert::error)?;
         Ok(Self { settings, devices })
     }
 

@@ -7,12 +7,12 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-use iree_runtime::{CompileError, Program};
+use iree_runtime::{CodeTarget, CompileError, Program};
 use pjrt_plugin::stablehlo::{LOCATION_PAYLOAD, OP_PAYLOAD};
 use pjrt_plugin::{Error, ErrorCode, Result};
 use pjrt_stablehlo::passes::{
     carried_loop_values, clamp_gather_starts, decompose, insert_barriers, scatters_within_bounds,
-    split_elementwise, split_reductions, stable_sorts, without_annotations,
+    separate_widening, split_elementwise, split_reductions, stable_sorts, without_annotations,
 };
 use pjrt_stablehlo::{Module, write_bytecode};
 
@@ -38,20 +38,26 @@ const PROGRESS: Duration = Duration::from_secs(20);
 /// Returns UNIMPLEMENTED with the operation and its location in the user's program if IREE does not compile it,
 /// INVALID_ARGUMENT if a flag is invalid, or an error if there is no compiler.
 pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) -> Result<Vec<u8>> {
-    let module = without_annotations(&decompose(module, &operations::supported())?);
+    let of_user = [&*settings.compiler_flags, flags].concat();
+    let supported = operations::supported(settings.code.vulkan(&of_user));
+    let module = without_annotations(&decompose(module, &supported)?);
     // IREE loads and stores what gathers and scatters name without a check, its sorts exchange equal elements, and it removes
     // values from loops on one side only.
     let module = scatters_within_bounds(&clamp_gather_starts(&module)?)?;
     let module = carried_loop_values(&stable_sorts(&module)?)?;
     let module = split_reductions(&insert_barriers(&module, operations::needs_barrier)?, MAX_TERMS)?;
-    let module = split_elementwise(&module, MAX_ARRAYS)?;
+    let mut module = split_elementwise(&module, MAX_ARRAYS)?;
+    if matches!(settings.code, CodeTarget::Vulkan(_)) {
+        // Invocations of a workgroup do not wait for what others have widened.
+        module = separate_widening(&module)?;
+    }
     // The compiler reads bytecode faster than text, and it contains all locations, which diagnostics need.
     let program = write_bytecode(&module)?;
     let flags: Vec<String> = (FLAGS.iter().copied())
         .chain(Program::COMPILER_FLAGS)
-        .chain(settings.target.flags.iter().copied())
         .map(str::to_owned)
-        .chain(settings.compiler_flags.iter().chain(flags).cloned())
+        .chain(settings.code.compiler_flags(&of_user))
+        .chain(of_user)
         .collect();
     let name = module.name.as_deref().unwrap_or("main");
     let compiler = library::compiler(&settings.compiler)?;

@@ -11,7 +11,6 @@ use pjrt_plugin::{
 use crate::client::Iree;
 use crate::device::Device;
 use crate::options::{Settings, compiler_flags};
-use crate::target::Target;
 use crate::{compilation, convert, library};
 
 /// A compiled program. It contains no device, because it can run on any device of its kind.
@@ -19,7 +18,8 @@ pub struct Executable {
     code: Vec<u8>,
     signature: Signature,
     replicas: usize,
-    target: &'static Target,
+    /// The beginning of the saved program.
+    header: String,
 }
 
 impl Executable {
@@ -33,18 +33,10 @@ impl Executable {
         let module = request.program.parse()?;
         let signature = signature(&module)?;
         let flags = compiler_flags(request.options)?;
-        let of_topology;
-        let settings = match request.client {
-            Some(client) => &client.settings,
-            None => {
-                of_topology = Settings::for_kind(
-                    request.topology.devices().first().map_or("", |device| device.kind()),
-                )?;
-                &of_topology
-            }
-        };
-        let code = compilation::compile(&module, settings, &flags)?;
-        Ok(Self { code, signature, replicas: request.options.num_replicas, target: settings.target })
+        with_settings(&request, |settings| {
+            let code = compilation::compile(&module, settings, &flags)?;
+            Ok(Self { code, signature, replicas: request.options.num_replicas, header: header(settings) })
+        })
     }
 
     /// Restores a program that [`serialize`](PjrtExecutable::serialize) has saved. This does not start the compiler.
@@ -54,9 +46,7 @@ impl Executable {
     /// Returns FAILED_PRECONDITION if it was saved for another version of IREE, kind of devices or processor.
     pub(crate) fn deserialize(request: DeserializeRequest<'_, Iree>) -> Result<Self> {
         let (module, options) = (request.compile.program.parse()?, request.compile.options);
-        let devices = request.compile.topology.devices();
-        let target = Target::named(devices.first().map_or("", |device| device.kind()))?;
-        let header = header(target);
+        let header = with_settings(&request.compile, |settings| Ok(header(settings)))?;
         let code = request.serialized.strip_prefix(header.as_bytes()).ok_or_else(|| {
             let header = header.trim_end();
             let message =
@@ -64,7 +54,7 @@ impl Executable {
             Error::failed_precondition(message).with_hint("compile the program again")
         })?;
         let (code, signature) = (code.to_vec(), signature(&module)?);
-        Ok(Self { code, signature, replicas: options.num_replicas, target })
+        Ok(Self { code, signature, replicas: options.num_replicas, header })
     }
 }
 
@@ -77,9 +67,21 @@ fn signature(module: &pjrt_stablehlo::Module) -> Result<Signature> {
     Ok(signature)
 }
 
+/// Calls a function with the settings of the client that a program is for, or those for the devices of its topology.
+fn with_settings<T>(
+    request: &CompileRequest<'_, Iree>,
+    run: impl FnOnce(&Settings) -> Result<T>,
+) -> Result<T> {
+    match (request.client, request.topology.devices().first()) {
+        (Some(client), _) => run(&client.settings),
+        (None, device) => run(&Settings::for_kind(device.map_or("", |device| device.kind()))?),
+    }
+}
+
 /// Returns the beginning of a saved program.
-fn header(target: &Target) -> String {
-    format!("iree {} {} {}\n", library::VERSION, target.code(), env!("CARGO_PKG_VERSION"))
+fn header(settings: &Settings) -> String {
+    let (kind, code) = (settings.target.driver, settings.code);
+    format!("iree {} {kind} {code} {}\n", library::VERSION, env!("CARGO_PKG_VERSION"))
 }
 
 /// Programs have one partition, so no shardings are reported. JAX compiles faster if a plugin reports this.
@@ -100,7 +102,7 @@ impl PjrtExecutable for Executable {
     }
 
     fn serialize(&self) -> Result<Option<Vec<u8>>> {
-        Ok(Some([header(self.target).as_bytes(), &self.code].concat()))
+        Ok(Some([self.header.as_bytes(), &self.code].concat()))
     }
 
     fn generated_code_size_in_bytes(&self) -> i64 {

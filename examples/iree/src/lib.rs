@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `client.rs` | the entry point, `PjrtClient`, which calls all other parts |
 //! | `options.rs` | the options that users can set |
-//! | `target.rs` | the kinds of devices, and the flags with which the compiler makes code for them |
+//! | `target.rs` | the kinds of devices |
 //! | `library.rs` | finds and loads the compiler |
 //! | `operations.rs` | the operations that IREE compiles; others are decomposed into these, or refused |
 //! | `compilation.rs` | from the bytes of a program to the code of IREE, and from diagnostics to errors |

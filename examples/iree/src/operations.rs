@@ -1,5 +1,6 @@
 //! The operations that IREE compiles.
 
+use iree_runtime::VulkanFeatures;
 use pjrt_stablehlo::ir::{Body, ElementKind, ElementType, Op, OpCode, Operation};
 use pjrt_stablehlo::passes::{Condition, CoreOps};
 
@@ -56,12 +57,20 @@ const LIMITED: &[(OpCode, Condition)] = &[
     (OpCode::Tanh, has_no_f64),
 ];
 
-/// Returns the operations that IREE compiles.
-pub(crate) fn supported() -> CoreOps {
+/// Returns the operations that IREE compiles, for Vulkan devices with these features, or for others.
+pub(crate) fn supported(features: Option<VulkanFeatures>) -> CoreOps {
     // IREE's complex numbers overflow in the middle of their range, and many operations on them end the compiler.
     let core = CoreOps::default().named("IREE").without_complex_numbers();
     let core = LIMITED.iter().fold(core, |core, (op, condition)| core.with_condition(*op, *condition));
-    REFUSED.iter().fold(core, |core, (op, _)| core.without(*op))
+    let core = REFUSED.iter().fold(core, |core, (op, _)| core.without(*op));
+    // What is before a reduction is visible if calls are inlined.
+    let core = if features.is_some() { core.without(OpCode::FuncCall) } else { core };
+    let missing = features.map(|features| (features, features.missing_for_narrow_elements()));
+    let Some((features, missing)) = missing.filter(|(_, names)| !names.is_empty()) else { return core };
+    let is_float = |element: &ElementType| element.is_float() && *element != ElementType::BF16;
+    let has = |element: &&ElementType| features.have_elements(element.bits(), is_float(element));
+    let elements = ElementType::ALL.iter().filter(has).copied();
+    core.for_elements(elements).named(format!("IREE, on a device of Vulkan without {missing},"))
 }
 
 /// Returns the sizes of an operand.

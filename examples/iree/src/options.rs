@@ -1,5 +1,6 @@
 //! The options that users can set.
 
+use iree_runtime::CodeTarget;
 use pjrt_plugin::{CompileOptions, Error, OptionSpec, OptionValue, Options, Result};
 
 use crate::target::Target;
@@ -30,6 +31,8 @@ const COMPILER_FLAGS: OptionSpec =
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) target: &'static Target,
+    /// For what code is made; without the features of the devices, until they are started.
+    pub(crate) code: CodeTarget,
     /// The ordinals of the devices; `None` for all devices.
     pub(crate) ordinals: Option<Vec<usize>>,
     /// The path of the compiler; empty if it is searched.
@@ -57,6 +60,7 @@ impl Settings {
         Ok(Self {
             target: Target::named(driver)
                 .map_err(|error| error.context(format!("the option device={device}")))?,
+            code: CodeTarget::of_driver(driver),
             ordinals: ordinals.transpose()?,
             compiler: options.string("compiler")?,
             compiler_flags: flags(&options.string("compiler_flags")?)?,
@@ -65,14 +69,15 @@ impl Settings {
         })
     }
 
-    /// Returns the default values of the options for a kind of devices.
+    /// Returns the default values of the options for a kind of devices, with the features of those of this host.
     ///
     /// # Errors
     ///
     /// Returns INVALID_ARGUMENT if there is no such kind.
     pub(crate) fn for_kind(kind: &str) -> Result<Self> {
         let device = vec![("device".to_owned(), OptionValue::String(kind.to_owned()))];
-        Self::of(&Options::new(CREATE_OPTIONS, device)?)
+        let settings = Self::of(&Options::new(CREATE_OPTIONS, device)?)?;
+        Ok(Self { code: settings.code.for_host(), ..settings })
     }
 }
 

@@ -4,8 +4,11 @@
 use std::path::PathBuf;
 
 use iree_pjrt::Iree;
-use iree_runtime::{Compiler, Program};
+use iree_runtime::{Compiler, Program, VulkanFeatures};
 use pjrt_testing::{Array, Client, Code};
+
+#[path = "../src/operations.rs"]
+mod table;
 
 /// Programs of the operations that the compiler does not legalize, by their names in the table.
 const PROGRAMS: &[(&str, &str, &str)] = &[
@@ -326,4 +329,51 @@ fn a_dimension_of_a_sort_may_count_from_the_end() {
     }";
     let x = Array::new(&[2, 3], &[3.0_f32, 1.0, 2.0, 5.0, 6.0, 4.0]).unwrap();
     assert_eq!(first::<f32>(text, &[x]), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+}
+
+#[test]
+fn vulkan_devices_without_narrow_elements_refuse_them_by_the_features() {
+    let program = |element: &str| {
+        let text = format!(
+            "func.func @main(%x: tensor<4x{element}>) -> tensor<4x{element}> {{
+                %0 = stablehlo.add %x, %x : tensor<4x{element}>
+                return %0 : tensor<4x{element}>
+            }}"
+        );
+        let module = pjrt_stablehlo::parse(text).unwrap();
+        pjrt_stablehlo::passes::decompose(&module, &table::supported(Some(VulkanFeatures::default())))
+    };
+    assert!(program("f32").is_ok() && program("i64").is_ok());
+    for (element, feature) in [("i8", "storageBuffer8BitAccess"), ("bf16", "storageBuffer16BitAccess")] {
+        let message = program(element).unwrap_err().message;
+        assert!(message.contains(feature) && message.contains(element), "{message}");
+    }
+}
+
+#[test]
+fn narrow_elements_on_vulkan_are_right() {
+    let options = ["device=vulkan".parse().unwrap()];
+    let Ok(client) = Client::of(pjrt_plugin::api_table!(Iree), &options) else {
+        eprintln!("skipped: there is no Vulkan device");
+        return;
+    };
+    // The rows are broadcast, so that the sum reads the converted elements again.
+    let text = "func.func @main(%x: tensor<9xi8>, %y: tensor<9x16xi8>) -> (tensor<9xi8>, tensor<16xi32>, tensor<i32>) {
+        %zero = stablehlo.constant dense<0> : tensor<i32>
+        %0 = stablehlo.add %x, %x : tensor<9xi8>
+        %1 = stablehlo.convert %x : (tensor<9xi8>) -> tensor<9xi32>
+        %2 = stablehlo.convert %y : (tensor<9x16xi8>) -> tensor<9x16xi32>
+        %3 = stablehlo.broadcast_in_dim %1, dims = [0] : (tensor<9xi32>) -> tensor<9x16xi32>
+        %4 = stablehlo.multiply %2, %3 : tensor<9x16xi32>
+        %5 = stablehlo.reduce(%4 init: %zero) applies stablehlo.add across dimensions = [0]
+            : (tensor<9x16xi32>, tensor<i32>) -> tensor<16xi32>
+        %6 = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0] : (tensor<9xi8>, tensor<9xi8>) -> tensor<i32>
+        return %0, %5, %6 : tensor<9xi8>, tensor<16xi32>, tensor<i32>
+    }";
+    let x: [i8; 9] = [-4, -3, -2, -1, 0, 1, 2, 3, 9];
+    let arguments = [Array::new(&[9], &x).unwrap(), Array::new(&[9, 16], &[-2_i8; 144]).unwrap()];
+    let results = client.evaluate(text, &arguments).unwrap();
+    assert_eq!(results[0].elements::<i8>().unwrap(), x.map(|x| 2 * x));
+    assert_eq!(results[1].elements::<i32>().unwrap(), [-10; 16]);
+    assert_eq!(results[2].elements::<i32>().unwrap(), [125]);
 }

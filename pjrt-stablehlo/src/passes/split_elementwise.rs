@@ -63,7 +63,7 @@ impl SplitElementwise {
 }
 
 /// Returns `true` if an operation is part of the expression of its result. Constants and `iota` are, and read no arrays.
-fn is_part(op: &Op) -> bool {
+pub(super) fn is_part(op: &Op) -> bool {
     let code = op.code();
     code.info().has(Trait::Elementwise)
         || matches!(

@@ -12,7 +12,7 @@ use crate::allocator::allocator;
 use crate::handle::Handle;
 use crate::instance::instance;
 use crate::status::{Result, check};
-use crate::strings::text_of;
+use crate::strings::{text_of, view};
 
 /// A device with its queues and its memory. A clone is the same device.
 #[derive(Clone)]
@@ -121,6 +121,20 @@ impl Device {
             let id = sys::iree_hal_device_id(self.as_ptr());
             text_of(id.data, id.size)
         }
+    }
+
+    /// Returns a property that the driver knows by a name, such as `shader_int8` of the category `vulkan.feature`.
+    ///
+    /// # Errors
+    ///
+    /// Returns NOT_FOUND if the driver does not know it.
+    pub fn query(&self, category: &str, name: &str) -> Result<i64> {
+        let mut value = 0;
+        // SAFETY: The device is alive, the strings are valid for the call, and the pointer is valid for writes.
+        unsafe {
+            check(sys::iree_hal_device_query_i64(self.as_ptr(), view(category), view(name), &mut value))?;
+        }
+        Ok(value)
     }
 
     /// Returns the statistics of the memory.

@@ -8,6 +8,7 @@
 //! | [`Driver`], [`Device`] | a HAL driver and one of its devices, with the device's allocator |
 //! | [`Array`] | a buffer view: memory of a device, with an element type and dimensions |
 //! | [`Fence`] | a point on a timeline semaphore, for which hosts and devices wait |
+//! | [`CodeTarget`] | for what the compiler makes code: the processor, or devices with their features |
 //! | [`Program`] | a VM context with the loaded code of a program, whose calls are asynchronous |
 //!
 //! All handles can move between threads and be used from several threads at once. Errors have IREE's status [`Code`], so
@@ -46,6 +47,7 @@
 
 mod allocator;
 mod array;
+mod code_target;
 mod compiler;
 mod device;
 mod driver;
@@ -59,13 +61,15 @@ mod status;
 mod strings;
 #[cfg(feature = "vulkan")]
 mod vulkan;
+mod vulkan_features;
 
 pub use array::Array;
+pub use code_target::CodeTarget;
 pub use compiler::{CompileError, Compiler, Diagnostic, Severity};
 pub use device::{Device, MemoryStatistics};
 pub use driver::{DeviceInfo, Driver};
 pub use element_type::ElementType;
 pub use fence::Fence;
-pub use processor::processor_features;
 pub use program::{Call, Program};
 pub use status::{Code, Error, Result};
+pub use vulkan_features::VulkanFeatures;

@@ -6,8 +6,7 @@ use std::io::{self, BufRead, BufReader};
 
 /// Returns a number for the features of the host's processor. Code that the compiler made for the processor `host` uses all of
 /// them, so it is valid only where this number is the same.
-#[must_use]
-pub fn processor_features() -> u64 {
+pub(crate) fn processor_features() -> u64 {
     let mut hasher = DefaultHasher::new();
     File::open("/proc/cpuinfo").ok().and_then(|file| features(BufReader::new(file))).hash(&mut hasher);
     hasher.finish()

@@ -7,7 +7,9 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use iree_runtime::{Array, Code, Compiler, Device, Driver, ElementType, Error, Fence, Program, Severity};
+use iree_runtime::{
+    Array, Code, CodeTarget, Compiler, Device, Driver, ElementType, Error, Fence, Program, Severity,
+};
 
 const DRIVERS: [&str; 2] = ["local-task", "local-sync"];
 
@@ -130,6 +132,32 @@ fn a_second_call_of_a_program_that_only_copies_on_vulkan_uses_its_own_arrays() {
     for (value, call, _x) in &kept {
         assert_eq!(call.results[0].to_vec(&device).unwrap(), floats(&[*value; 8]), "call with {value}");
     }
+}
+
+#[cfg(feature = "vulkan")]
+#[test]
+fn elements_that_do_not_fill_a_word_on_vulkan_are_written_if_the_target_has_the_features_of_the_device() {
+    let Some((device, _)) = on_vulkan(SUM) else { return };
+    let target = CodeTarget::of_driver("vulkan").for_devices([&device]).unwrap();
+    let CodeTarget::Vulkan(features) = target else { panic!("{target:?}") };
+    if !features.missing_for_narrow_elements().is_empty() {
+        eprintln!("skipped: the device lacks {}", features.missing_for_narrow_elements());
+        return;
+    }
+    let text = "func.func @main(%x: tensor<9xi8>) -> tensor<9xi8> {
+        %0 = stablehlo.add %x, %x : tensor<9xi8>
+        return %0 : tensor<9xi8>
+    }";
+    let flags = Program::COMPILER_FLAGS.into_iter().map(str::to_owned).chain(target.compiler_flags(&[]));
+    let code = compiler().compile(&flags.collect::<Vec<_>>(), "test", text.as_bytes()).unwrap();
+    let program = Program::load(&device, &code).unwrap();
+    let x = Array::upload(&device, ElementType::I8, &[9], &[1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
+    let call = program.call(&[&x]).unwrap();
+    call.done.wait().unwrap();
+    assert_eq!(call.results[0].to_vec(&device).unwrap(), [2, 4, 6, 8, 10, 12, 14, 16, 18]);
+    let local = Driver::open("local-sync").unwrap().device(0).unwrap();
+    let error = CodeTarget::of_driver("vulkan").for_devices([&local]).unwrap_err();
+    assert_eq!(error.code(), Code::NotFound, "{error}");
 }
 
 /// Registers a function with the fence of a call, and drops everything else before the call has ended. The function drops the device.
