@@ -53,12 +53,8 @@ pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) ->
     }
     // The compiler reads bytecode faster than text, and it contains all locations, which diagnostics need.
     let program = write_bytecode(&module)?;
-    let flags: Vec<String> = (FLAGS.iter().copied())
-        .chain(Program::COMPILER_FLAGS)
-        .map(str::to_owned)
-        .chain(settings.code.compiler_flags(&of_user))
-        .chain(of_user)
-        .collect();
+    let flags = FLAGS.iter().copied().chain(Program::COMPILER_FLAGS).map(str::to_owned);
+    let flags: Vec<String> = flags.chain(settings.code.compiler_flags(&of_user)).chain(of_user).collect();
     let name = module.name.as_deref().unwrap_or("main");
     let compiler = library::compiler(&settings.compiler)?;
     let compiled = with_progress(name, || compiler.compile(&flags, name, &program)).map_err(convert);
@@ -87,38 +83,17 @@ fn with_progress<T>(name: &str, run: impl FnOnce() -> T) -> T {
 
 /// Converts the error of the compiler. A program that it cannot compile is valid, because `pjrt-stablehlo` has verified it.
 fn convert(error: CompileError) -> Error {
-    let message = error.to_string();
-    // The lines after the first one repeat the operation.
-    let first = message.lines().next().unwrap_or_default();
     let code = ErrorCode::from_number(error.code as u32);
+    let (operation, (location, text)) = (error.operation(), error.located());
     if code == ErrorCode::InvalidArgument {
-        return Error::new(code, format!("IREE's compiler refuses the flags: {first}"))
+        return Error::new(code, format!("IREE's compiler refuses the flags: {text}"))
             .with_hint("the option compiler_flags takes the flags of iree-compile");
     }
-    let (location, text) = located(first);
     let at = location.map(|location| format!(", at {location}")).unwrap_or_default();
     let error = Error::new(code, format!("IREE's compiler: {text}{at}"));
-    let payloads = [(LOCATION_PAYLOAD, location), (OP_PAYLOAD, quoted(text))];
+    let payloads = [(LOCATION_PAYLOAD, location), (OP_PAYLOAD, operation)];
     let payloads = payloads.into_iter().filter_map(|(key, value)| Some((key, value?)));
     payloads.fold(error, |error, (key, value)| error.with_payload(key, value))
-}
-
-/// Divides a message into the location of the program, such as `model.py:3:7`, and the rest.
-fn located(text: &str) -> (Option<&str>, &str) {
-    let split = text.find(": ").map(|end| (&text[..end], &text[end + 2..]));
-    match split {
-        Some((location, rest))
-            if location.ends_with(|last: char| last.is_ascii_digit()) && location.contains(':') =>
-        {
-            (Some(location).filter(|location| !location.starts_with("<unknown>")), rest)
-        }
-        _ => (None, text),
-    }
-}
-
-/// Returns the first name in quotation marks that is one of an operation.
-fn quoted(text: &str) -> Option<&str> {
-    text.split('\'').skip(1).step_by(2).find(|name| name.contains('.') && !name.contains(' '))
 }
 
 /// Writes the files of a compilation, if there is a folder for them.

@@ -42,10 +42,10 @@ const REFUSED: &[(OpCode, &str)] = &[
 const LIMITED: &[(OpCode, Condition)] = &[
     (OpCode::Cbrt, has_no_f64),
     (OpCode::Convert, is_converted),
-    // The compiler divides by the number of terms.
-    (OpCode::DotGeneral, |body, op| {
-        matches!(&op.kind, Op::DotGeneral(dot) if dot.algorithm.is_none()) && !dims(body, op, 0).contains(&0)
-    }),
+    (OpCode::Convolution, has_wide_sums),
+    (OpCode::DotGeneral, is_product),
+    (OpCode::Reduce, has_wide_sums),
+    (OpCode::ReduceWindow, has_wide_sums),
     // The power of a negative float is NaN, also if the exponent is a whole number.
     (OpCode::Power, |body, op| !body.element_types(op).iter().any(|element| element.is_float())),
     (OpCode::Scatter, scatters_whole_slices),
@@ -66,7 +66,9 @@ pub(crate) fn supported(features: Option<VulkanFeatures>) -> CoreOps {
     // What is before a reduction is visible if calls are inlined.
     let core = if features.is_some() { core.without(OpCode::FuncCall) } else { core };
     let missing = features.map(|features| (features, features.missing_for_narrow_elements()));
-    let Some((features, missing)) = missing.filter(|(_, names)| !names.is_empty()) else { return core };
+    let Some((features, missing)) = missing.filter(|(_, names)| !names.is_empty()) else {
+        return core.widened(ElementType::BF16, ElementType::F32).widened(ElementType::F16, ElementType::F32);
+    };
     let is_float = |element: &ElementType| element.is_float() && *element != ElementType::BF16;
     let has = |element: &&ElementType| features.have_elements(element.bits(), is_float(element));
     let elements = ElementType::ALL.iter().filter(has).copied();
@@ -76,6 +78,18 @@ pub(crate) fn supported(features: Option<VulkanFeatures>) -> CoreOps {
 /// Returns the sizes of an operand.
 fn dims<'b>(body: &'b Body, op: &Operation, at: usize) -> &'b [i64] {
     body.ty(op.operands[at]).as_tensor().map_or(&[], |ty| ty.dims())
+}
+
+/// The compiler divides by the number of terms of a product.
+fn is_product(body: &Body, op: &Operation) -> bool {
+    let Op::DotGeneral(dot) = &op.kind else { return false };
+    dot.algorithm.is_none() && !dims(body, op, 0).contains(&0) && has_wide_sums(body, op)
+}
+
+/// Code adds in the element type of the result.
+fn has_wide_sums(body: &Body, op: &Operation) -> bool {
+    let element = body.element_types(op).last().copied();
+    !matches!(element, Some(ElementType::F16 | ElementType::BF16))
 }
 
 /// Code for processors has no functions of the C library.
@@ -96,16 +110,14 @@ fn is_converted(body: &Body, op: &Operation) -> bool {
 /// the front, but not several, and it crashes if there are batching dimensions.
 fn scatters_whole_slices(body: &Body, op: &Operation) -> bool {
     let Op::Scatter(scatter) = &op.kind else { return false };
-    if op.results.len() != 1 {
-        return false;
-    }
     let numbers = &scatter.scatter_dimension_numbers;
     let (indexed, inserted) = (&numbers.scatter_dims_to_operand_dims, &numbers.inserted_window_dims);
     let are_leading = indexed.iter().enumerate().all(|(at, dimension)| *dimension == at as i64);
     let (input, update) = (dims(body, op, 0), dims(body, op, op.results.len() + 1));
     let mut window = numbers.update_window_dims.iter().map(|at| update[*at as usize]);
     let is_whole = |at: usize| inserted.contains(&(at as i64)) || window.next() == Some(input[at]);
-    numbers.input_batching_dims.is_empty()
+    op.results.len() == 1
+        && numbers.input_batching_dims.is_empty()
         && indexed.iter().all(|dimension| inserted.contains(dimension))
         && (indexed.len() <= 1 || are_leading && indexed == inserted)
         && (0..input.len()).all(is_whole)
@@ -114,9 +126,9 @@ fn scatters_whole_slices(body: &Body, op: &Operation) -> bool {
 /// Returns `true` if an operand is the array that a scatter updates, and a slice: the compiler fails if it fuses the two.
 pub(crate) fn needs_barrier(body: &Body, op: &Operation, at: usize) -> bool {
     let defining = |value| body.defining_op(value).map(|id| body.op(id));
-    let mut source = defining(op.operands[at]).filter(|_| op.kind.code() == OpCode::Scatter && at == 0);
-    while let Some(reshape) = source.filter(|op| op.kind.code() == OpCode::Reshape) {
-        source = defining(reshape.operand(0));
-    }
+    let source = defining(op.operands[at]).filter(|_| op.kind.code() == OpCode::Scatter && at == 0);
+    let reshaped =
+        source.filter(|op| op.kind.code() == OpCode::Reshape).and_then(|op| defining(op.operand(0)));
+    let source = reshaped.or(source);
     source.is_some_and(|op| matches!(op.kind.code(), OpCode::Slice | OpCode::DynamicSlice))
 }

@@ -9,8 +9,8 @@ use crate::Error;
 use crate::ir::ops::OptimizationBarrier;
 use crate::ir::{Body, ElementType, Function, Module, Op, OpId, Operation, Trait, ValueId};
 
-/// Inserts `stablehlo.optimization_barrier` so that no reduction, product, convolution or reversal contains an elementwise expression that
-/// reads a narrower element type than that of its result.
+/// Inserts `stablehlo.optimization_barrier` so that no reduction, product, convolution or reversal contains an elementwise
+/// expression that reads a narrower element type than that of its result.
 ///
 /// Some compilers compute such an expression together with the reduction, because it is cheaper to read the narrow elements again
 /// than to store the wide ones. IREE's code for GPUs without subgroup operations then uses memory that the invocations of a

@@ -72,6 +72,31 @@ impl CompileError {
         let text = format!("cannot {what}: {error}");
         Self { code, diagnostics: vec![Diagnostic { severity: Severity::Error, text }] }
     }
+
+    /// Returns the first line of the first error. Those after it repeat the operation.
+    fn first_line(&self) -> &str {
+        let first = self.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+        first.and_then(|first| first.text.lines().next()).unwrap_or("the compiler failed without a message")
+    }
+
+    /// Returns the location in the program that the first error concerns, such as `model.py:3:7`, and its message.
+    pub fn located(&self) -> (Option<&str>, &str) {
+        let text = self.first_line();
+        let is_location =
+            |text: &str| text.ends_with(|last: char| last.is_ascii_digit()) && text.contains(':');
+        match text.split_once(": ").filter(|(location, _)| is_location(location)) {
+            Some((location, rest)) => {
+                (Some(location).filter(|location| !location.starts_with("<unknown>")), rest)
+            }
+            None => (None, text),
+        }
+    }
+
+    /// Returns the name of the operation that the first error concerns, if it has one in quotation marks.
+    pub fn operation(&self) -> Option<&str> {
+        let mut names = self.first_line().split('\'').skip(1).step_by(2);
+        names.find(|name| name.contains('.') && !name.contains(' '))
+    }
 }
 
 impl fmt::Display for CompileError {
