@@ -63,8 +63,8 @@ pub(crate) fn supported(features: Option<VulkanFeatures>) -> CoreOps {
     let core = CoreOps::default().named("IREE").without_complex_numbers();
     let core = LIMITED.iter().fold(core, |core, (op, condition)| core.with_condition(*op, *condition));
     let core = REFUSED.iter().fold(core, |core, (op, _)| core.without(*op));
-    // What is before a reduction is visible if calls are inlined.
-    let core = if features.is_some() { core.without(OpCode::FuncCall) } else { core };
+    // What is before a reduction is visible if calls are inlined. Sorts of some lengths end the compiler.
+    let core = if features.is_some() { core.without(OpCode::FuncCall).without(OpCode::Sort) } else { core };
     let missing = features.map(|features| (features, features.missing_for_narrow_elements()));
     let Some((features, missing)) = missing.filter(|(_, names)| !names.is_empty()) else {
         return core.widened(ElementType::BF16, ElementType::F32).widened(ElementType::F16, ElementType::F32);
