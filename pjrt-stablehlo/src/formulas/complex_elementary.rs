@@ -1,7 +1,8 @@
 //! StableHLO's functions of complex numbers, computed from their real and imaginary parts.
 //!
 //! The error of each result is a few units in the last place of its modulus, as far as the real functions in the formula are
-//! accurate. Scaling keeps intermediate results from overflow and underflow. Branch cuts, infinities and zeros follow C99, Annex G.
+//! accurate. Scaling keeps intermediate results from overflow and underflow. Branch cuts, infinities and zeros follow C99,
+//! Annex G.
 
 use super::complex::{hypotenuse, is_infinite, parts, times_sign};
 use super::hyperbolic::{exponent_limit, moderate_cosh, moderate_sinh, sinh, square_limit};
@@ -71,8 +72,7 @@ pub(crate) fn multiply(b: &mut Builder, z: ValueId, w: ValueId) -> ValueId {
 /// Returns the numerator `z conj(w)` of a quotient.
 fn numerator(b: &mut Builder, z: Parts, (u, v): Parts) -> Parts {
     let v = b.negate(v);
-    let (real, imag) = product(b, z, (u, v));
-    (real, imag)
+    product(b, z, (u, v))
 }
 
 /// Multiplies a number of moderate size with `top / scale`, both powers of two, without overflow of the factor.
@@ -138,7 +138,7 @@ fn special_quotient(b: &mut Builder, z: Parts, w: Parts, other: Parts) -> Parts 
     let infinite = (b.multiply(infinity, real), b.multiply(infinity, imag));
     let remains = b.and(z_is_infinite, w_is_finite);
     let result = select(b, remains, infinite, result);
-    // So does a number that is divided by zero become.
+    // A number that is divided by zero becomes infinite.
     let signed = times_sign(b, infinity, w.0);
     let pole = (b.multiply(signed, z.0), b.multiply(signed, z.1));
     let w_is_zero = b.compare_with(Cmp::Eq, w_size, 0.0);
@@ -151,12 +151,11 @@ fn special_quotient(b: &mut Builder, z: Parts, w: Parts, other: Parts) -> Parts 
 /// Returns the greater of the magnitudes of the parts that are not NaN, or 0.
 fn longest_known(b: &mut Builder, (x, y): Parts) -> ValueId {
     let zero = b.number(0.0, x);
-    let mut sizes = [x, y].map(|part| {
+    let [x, y] = [x, y].map(|part| {
         let (size, is_nan) = (b.abs(part), is_nan(b, part));
         b.select(is_nan, zero, size)
     });
-    let [x, y] = &mut sizes;
-    b.maximum(*x, *y)
+    b.maximum(x, y)
 }
 
 /// `divide`.
@@ -261,7 +260,8 @@ fn exact_sum(b: &mut Builder, x: ValueId, y: ValueId) -> Parts {
 }
 
 /// Returns the logarithm of the modulus: `log1p((a - 1)(a + 1) + c^2) / 2` for magnitudes `a >= c` of the parts near 1, and
-/// `log(a) + log1p((c / a)^2) / 2` for others. Near the unit circle, the terms of the first sum cancel, so it has twice the digits.
+/// `log(a) + log1p((c / a)^2) / 2` for others. Near the unit circle, the terms of the first sum cancel, so it has twice the
+/// digits.
 fn log_of_modulus(b: &mut Builder, (x, y): Parts) -> ValueId {
     let (x, y) = (b.abs(x), b.abs(y));
     let (a, c) = (b.maximum(x, y), b.minimum(x, y));

@@ -1,8 +1,8 @@
 //! Sine, cosine and the angle of a point, for devices that lack them or whose own lose digits.
 //!
-//! An angle is reduced to an eighth of a turn first. The products of the reduction are exact, so that the error of each result is a
-//! few units in its last place, also near the zeros of a function. For f32, this holds up to 10^5; above, the error near zeros is
-//! up to 5e-7.
+//! An angle is reduced to an eighth of a turn first. The products of the reduction are exact, so that the error of each result is
+//! a few units in its last place, also near the zeros of a function. For f32, this holds up to 10^5; above, the error near zeros
+//! is up to 5e-7.
 
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_6, PI};
 
@@ -30,7 +30,8 @@ struct Reduced {
     rest: ValueId,
 }
 
-/// Subtracts quarter turns from an angle that is not negative. From 2^23 on, and 2^52 for f64, the number of quarter turns has no digits for the rest, which is NaN.
+/// Subtracts quarter turns from an angle that is not negative. From 2^23 quarter turns on, and 2^52 for f64, their number has no
+/// digits for the rest, which is NaN.
 fn reduced(b: &mut Builder, x: ValueId) -> Reduced {
     let (parts, bits, limit) = match b.element(x) {
         ElementType::F64 => (PARTS_F64, 26, 2f64.powi(52)),

@@ -12,8 +12,8 @@ use crate::ir::{
 /// The attributes that describe the dimensions of an argument or result.
 const SHARDINGS: &[&str] = &["mhlo.sharding", "sdy.sharding"];
 
-/// Returns a program with the same `main`, except that its arguments and results of complex numbers have one more dimension, of size
-/// 2, with the real and imaginary parts. These arrays have the same bytes. Returns `None` if `main` has no complex numbers.
+/// Returns a program with the same `main`, except that its arguments and results of complex numbers have one more dimension, of
+/// size 2, with the real and imaginary parts. These arrays have the same bytes. Returns `None` if `main` has no complex numbers.
 pub(super) fn real_interface(module: &Module) -> Result<Option<Module>, Error> {
     let Some(main) = module.main() else { return Ok(None) };
     let mut types = main.ty.inputs.iter().chain(&main.ty.results);

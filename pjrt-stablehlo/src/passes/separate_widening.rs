@@ -14,9 +14,9 @@ use crate::ir::{Body, ElementType, Function, Module, Op, OpId, Operation, Trait,
 ///
 /// Some compilers compute such an expression together with the reduction, because it is cheaper to read the narrow elements again
 /// than to store the wide ones. IREE's code for GPUs without subgroup operations then uses memory that the invocations of a
-/// workgroup share, without waiting for one another, and its code that rounds products to bf16 is refused by its compiler, so that
-/// products are stored before. The barriers are after the operations that widen, which are `convert` and
-/// `select`. The compiler must not move operations across them:
+/// workgroup share, without waiting for one another. Its compiler refuses code that rounds products to `bf16`, so products are
+/// stored before. The barriers are after the operations that widen, which are `convert` and `select`. The compiler must not move
+/// operations across them:
 ///
 /// ```
 /// use pjrt_stablehlo::passes::separate_widening;

@@ -15,9 +15,9 @@ use crate::ir::{
 #[rustfmt::skip]
 const BY_PARTS: &[OpCode] = &[
     OpCode::Add, OpCode::BroadcastInDim, OpCode::CollectiveBroadcast, OpCode::CollectivePermute, OpCode::Concatenate,
-    OpCode::DynamicSlice, OpCode::DynamicUpdateSlice, OpCode::Gather, OpCode::Negate, OpCode::Pad, OpCode::Reshape, OpCode::Reshard,
-    OpCode::Reverse, OpCode::Select, OpCode::SetDimensionSize, OpCode::ShardingConstraint, OpCode::Slice, OpCode::Subtract,
-    OpCode::Transpose,
+    OpCode::DynamicSlice, OpCode::DynamicUpdateSlice, OpCode::Gather, OpCode::Negate, OpCode::Pad, OpCode::Reshape,
+    OpCode::Reshard, OpCode::Reverse, OpCode::Select, OpCode::SetDimensionSize, OpCode::ShardingConstraint, OpCode::Slice,
+    OpCode::Subtract, OpCode::Transpose,
 ];
 
 /// The operations with any number of values, which pass on parts as they pass on whole numbers.
@@ -30,8 +30,8 @@ const FLATTENED: &[OpCode] = &[
 /// The other operations that the pass replaces.
 #[rustfmt::skip]
 const REPLACED: &[OpCode] = &[
-    OpCode::AllReduce, OpCode::Complex, OpCode::Convolution, OpCode::DotGeneral, OpCode::GetDimensionSize, OpCode::Imag, OpCode::Real,
-    OpCode::ReduceScatter, OpCode::Sort,
+    OpCode::AllReduce, OpCode::Complex, OpCode::Convolution, OpCode::DotGeneral, OpCode::GetDimensionSize, OpCode::Imag,
+    OpCode::Real, OpCode::ReduceScatter, OpCode::Sort,
 ];
 
 /// Returns `true` if an operation has a complex operand or result.

@@ -174,28 +174,20 @@ pub(crate) const RULES: &[Rule] = {
         ),
         on_demand(
             O::Cosine,
-            "`round_nearest_even`, `floor`, a polynomial; for complex numbers, `exponential_minus_one` and others of the parts",
+            "`round_nearest_even`, `floor`, a polynomial; functions of the parts, for complex numbers",
             RealOrComplex(trigonometric::cosine, complex::cosine),
         ),
-        on_demand(
-            O::Divide,
-            "`divide`, arithmetic on the parts of complex numbers",
-            Complexes(complex::divide),
-        ),
+        on_demand(O::Divide, "quotients of the parts, for complex numbers", Complexes(complex::divide)),
         on_demand(
             O::Exponential,
-            "`exponential`, `sine`, `cosine`, arithmetic on the parts of complex numbers",
+            "functions of the parts, for complex numbers",
             Complex(complex::exponential),
         ),
         on_demand(O::Floor, "`convert` to integers and back, `compare`, `select`", Real(arithmetic::floor)),
-        on_demand(
-            O::Log,
-            "`log`, `atan2`, arithmetic on the parts of complex numbers",
-            Complex(complex::log),
-        ),
+        on_demand(O::Log, "functions of the parts, for complex numbers", Complex(complex::log)),
         on_demand(O::Maximum, "`compare`, `select`, `add`", Value(elementwise::maximum)),
         on_demand(O::Minimum, "`compare`, `select`, `negate`, `subtract`", Value(elementwise::minimum)),
-        on_demand(O::Multiply, "`multiply` of the parts of complex numbers", Complexes(complex::multiply)),
+        on_demand(O::Multiply, "products of the parts, for complex numbers", Complexes(complex::multiply)),
         on_demand(O::Negate, "`multiply`", Value(elementwise::negate)),
         on_demand(O::Not, "`subtract`; `select`, for booleans", Value(elementwise::not)),
         on_demand(O::Or, "`add`, `and`, `subtract`; `select`, for booleans", Value(elementwise::or)),
@@ -236,7 +228,7 @@ pub(crate) const RULES: &[Rule] = {
         ),
         on_demand(
             O::Sine,
-            "`round_nearest_even`, `floor`, a polynomial; for complex numbers, `exponential_minus_one` and others of the parts",
+            "`round_nearest_even`, `floor`, a polynomial; functions of the parts, for complex numbers",
             RealOrComplex(trigonometric::sine, complex::sine),
         ),
         on_demand(
