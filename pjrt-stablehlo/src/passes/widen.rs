@@ -7,8 +7,8 @@ use super::rewrite::{Rewriter, unsupported};
 use super::rules::rewrite_of;
 use crate::ir::ops::Constant;
 use crate::ir::{
-    Block, Body, Literal, LiteralData, Op, OpCode, OpId, Operation, TensorType, Trait, Type, ValueId,
-    float_bits, float_value,
+    Block, Body, ElementType, Literal, LiteralData, Op, OpCode, OpId, Operation, TensorType, Trait, Type,
+    ValueId, float_bits, float_value,
 };
 use crate::{Bytes, Error};
 
@@ -32,11 +32,17 @@ pub(super) fn is_widened(core: &CoreOps, body: &Body, op: &Operation) -> bool {
     elements.iter().any(|element| core.wider(*element).is_some())
         && (core.contains(code) || rewrite_of(body, op).is_some())
         && !core.is_conversion_to_wider(op, &elements)
+        && !converts_integers(&op.kind, &elements)
         && (op.info().has(Trait::Elementwise) || OPS.contains(&code))
         && op.operands.iter().copied().chain(op.results).all(is_static)
         && op.regions.iter().all(
             |region| matches!(body.region(*region).blocks[..], [block] if is_simple(body, body.block(block))),
         )
+}
+
+/// Returns `true` if the operation converts integers, for which the rule of `convert` keeps the two steps apart.
+fn converts_integers(op: &Op, elements: &[ElementType]) -> bool {
+    matches!(op, Op::Convert(_)) && elements.first().is_some_and(|element| element.is_integer())
 }
 
 /// Returns `true` if all operations of a region are elementwise.
