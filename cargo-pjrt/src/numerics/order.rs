@@ -19,8 +19,12 @@ pub(crate) struct Order(BTreeMap<&'static str, Vec<&'static str>>);
 impl Order {
     /// Reads the decompositions of `pjrt_stablehlo`.
     pub(crate) fn new() -> Self {
-        let all = decompositions().map(|rule| (without_dialect(rule.op), names(rule.into)));
-        Order(all.collect())
+        let mut all = BTreeMap::new();
+        for rule in decompositions() {
+            // CHLO's functions come last, and some have the names of operations that they are decomposed into.
+            all.entry(without_dialect(rule.op)).or_insert_with(|| names(rule.into));
+        }
+        Order(all)
     }
 
     /// Returns the operations that an operation may be decomposed into, directly or by way of others.
