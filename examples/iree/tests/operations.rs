@@ -8,6 +8,7 @@ use iree_runtime::{Compiler, Program, VulkanFeatures};
 use pjrt_testing::{Array, Client, Code};
 
 #[path = "../src/operations.rs"]
+#[expect(dead_code, reason = "only the table is compared")]
 mod table;
 
 /// Programs of the operations that the compiler does not legalize, by their names in the table.
