@@ -40,7 +40,7 @@ pub(crate) fn element_type(ty: ElementType) -> Result<iree_runtime::ElementType>
     })
 }
 
-/// Returns the sizes of IREE's array: complex numbers have a dimension for their parts. The SDK has checked that none is negative.
+/// Returns the sizes of IREE's array: complex numbers have a dimension for their parts. The SDK has checked the signs.
 pub(crate) fn dimensions(ty: ElementType, dims: &[i64]) -> Vec<usize> {
     let parts: &[i64] = if matches!(ty, ElementType::C64 | ElementType::C128) { &[2] } else { &[] };
     dims.iter().chain(parts).map(|dim| usize::try_from(*dim).unwrap_or(0)).collect()

@@ -7,8 +7,8 @@ use pjrt_stablehlo::passes::{Condition, CoreOps};
 /// The compiler's reason: it cannot convert the operation to those of its own dialects.
 const FAILED: &str = "failed to legalize";
 
-/// The operations of [`CoreOps::default`] that IREE 3.13 does not compile ([`FAILED`]), that need what this plugin does not have, or
-/// whose results are wrong.
+/// The operations of [`CoreOps::default`] that IREE 3.13 does not compile ([`FAILED`]), that need what this plugin does not have,
+/// or whose results are wrong.
 /// `pjrt-stablehlo` decomposes them, or refuses them with the location.
 const REFUSED: &[(OpCode, &str)] = &[
     (OpCode::AllGather, "a channel between devices"),

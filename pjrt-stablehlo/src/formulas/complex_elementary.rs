@@ -12,6 +12,13 @@ use crate::ir::{ComparisonDirection as Cmp, ElementType, TensorType, ValueId};
 /// A number as its real and imaginary part.
 type Parts = (ValueId, ValueId);
 
+/// Applies a function of parts to a number.
+fn of_parts(b: &mut Builder, z: ValueId, function: fn(&mut Builder, Parts) -> Parts) -> ValueId {
+    let z = parts(b, z);
+    let (real, imag) = function(b, z);
+    b.complex(real, imag)
+}
+
 /// Selects both parts of a number.
 fn select(b: &mut Builder, predicate: ValueId, on_true: Parts, on_false: Parts) -> Parts {
     (b.select(predicate, on_true.0, on_false.0), b.select(predicate, on_true.1, on_false.1))
@@ -205,9 +212,7 @@ fn exponential_parts(b: &mut Builder, (x, y): Parts) -> Parts {
 
 /// `exponential`.
 pub(crate) fn exponential(b: &mut Builder, z: ValueId) -> ValueId {
-    let z = parts(b, z);
-    let (real, imag) = exponential_parts(b, z);
-    b.complex(real, imag)
+    of_parts(b, z, exponential_parts)
 }
 
 /// `exponential_minus_one`: the real part is `(exp(x) - 1) cos(y) - 2 sin(y / 2)^2`.
@@ -304,9 +309,7 @@ fn log_parts(b: &mut Builder, (x, y): Parts) -> Parts {
 
 /// `log`.
 pub(crate) fn log(b: &mut Builder, z: ValueId) -> ValueId {
-    let z = parts(b, z);
-    let (real, imag) = log_parts(b, z);
-    b.complex(real, imag)
+    of_parts(b, z, log_parts)
 }
 
 /// `log_plus_one`: the real part is `log1p(x (2 + x) + y^2) / 2` for small numbers.
@@ -499,9 +502,7 @@ fn tanh_parts(b: &mut Builder, (x, y): Parts) -> Parts {
 
 /// `tanh`.
 pub(crate) fn tanh(b: &mut Builder, z: ValueId) -> ValueId {
-    let z = parts(b, z);
-    let (real, imag) = tanh_parts(b, z);
-    b.complex(real, imag)
+    of_parts(b, z, tanh_parts)
 }
 
 /// `tan`: `-i tanh(iz)`.

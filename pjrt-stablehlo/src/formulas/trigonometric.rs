@@ -146,7 +146,7 @@ fn angle_minus(b: &mut Builder, angle: f64, rest: f64, x: ValueId) -> ValueId {
 
 /// `atan2`: the angle of the point with the coordinates `x` and `y`.
 pub(crate) fn atan2(b: &mut Builder, y: ValueId, x: ValueId) -> ValueId {
-    /// What `f64` loses of pi / 2.
+    /// The difference of pi / 2 and its nearest `f64`.
     const REST: f64 = 6.123233995736766e-17;
     let (one, zero) = (b.number(1.0, x), b.number(0.0, x));
     let (width, height) = (b.abs(x), b.abs(y));

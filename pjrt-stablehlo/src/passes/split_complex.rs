@@ -114,7 +114,7 @@ fn parts(r: &Rewriter<'_>, operand: ValueId) -> (ValueId, ValueId) {
     }
 }
 
-/// What a region does with each part of its two arguments.
+/// The computation of a region that treats each part of its two arguments alone.
 #[derive(Clone, Copy)]
 enum Componentwise {
     /// Adds them.
@@ -123,7 +123,7 @@ enum Componentwise {
     Second,
 }
 
-/// Returns what the region of an operation does with the parts of its arguments, if it treats each part alone.
+/// Returns the computation of an operation's region, if it treats each part of its arguments alone.
 fn componentwise(body: &Body, op: &Operation) -> Option<Componentwise> {
     let is_combination = matches!(
         op.kind,

@@ -1,8 +1,9 @@
 //! The features of Vulkan devices on which code depends.
 //!
 //! The default target of IREE 3.13 has memory with words of 32 bits. Its code for narrower elements is wrong: it loses those that
-//! do not fill a word. The target of this module has the element types of the device. It has no operations between the invocations
-//! of a subgroup, because the known targets with narrow elements need subgroups of a size that the device may not have.
+//! do not fill a word. The target of this module has the element types of the device. It has no operations between the
+//! invocations of a subgroup, because the known targets with narrow elements need subgroups of a size that the device may not
+//! have.
 
 use std::fmt;
 
@@ -70,12 +71,13 @@ impl VulkanFeatures {
         Some(format!(
             "{DEVICE}=gpu=#hal.device.target<\"vulkan\", [#hal.executable.target<\"vulkan-spirv\", \"vulkan-spirv-fb\", \
              {{iree_codegen.target_info = #iree_gpu.target<arch = \"\", features = \"spirv:v1.3,cap:Shader\", wgp = <\
-             compute = {numbers}, storage = {storage}, subgroup = none, subgroup_size_choices = [64], {LIMITS}>>}}>]> : !hal.device"
+             compute = {numbers}, storage = {storage}, subgroup = none, \
+             subgroup_size_choices = [64], {LIMITS}>>}}>]> : !hal.device"
         ))
     }
 
-    /// Returns `true` if arrays can have elements with this number of bits. `has_float_operations` is `false` for integers, and for
-    /// floats that are computed with others, as bf16 is.
+    /// Returns `true` if arrays can have elements with this number of bits. `has_float_operations` is `false` for integers, and
+    /// for floats that are computed with others, as bf16 is.
     #[must_use]
     pub fn have_elements(&self, bits: u32, has_float_operations: bool) -> bool {
         let needed: &[&str] = match (bits, has_float_operations) {

@@ -244,9 +244,9 @@ pub(super) fn constant(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, 
     Ok(r.b.complex(real, imag))
 }
 
-/// Decomposes `convert` from and to complex numbers and booleans, from integers to unsigned ones, whose bits are those of signed ones, and between
-/// floats of less than 32 bits and other types. The latter have a step at `f32`: numbers with more bits than `f32` are rounded
-/// twice.
+/// Decomposes `convert` from and to complex numbers and booleans, from integers to unsigned ones, whose bits are those of signed
+/// ones, and between floats of less than 32 bits and other types. The latter have a step at `f32`: numbers with more bits than
+/// `f32` are rounded twice.
 pub(super) fn convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let ([x], result) = (r.operands(op)?, r.result(op)?);
     let (from, to) = (r.b.element(x), result.element_type());
