@@ -240,15 +240,15 @@ fn conform() -> Result<Outcome> {
     Ok(total)
 }
 
-/// Runs `cargo xtask corpus` in every form, decomposed, and split among devices. Only the programs that are
-/// known to fail may fail.
+/// Runs `cargo xtask corpus` in every form, decomposed, without complex numbers, and split among devices. Only the programs
+/// that are known to fail may fail.
 fn corpus_programs() -> Result<Outcome> {
     if corpus::folder().is_none() && std::env::var_os("CI").is_some_and(|ci| ci == "true") {
         bail!("PJRT_CORPUS is not set: in CI it names the folder of the program corpus");
     }
     let known = workspace::root().join("refcpu-engine/examples/corpus/known_failures.txt");
     let mut outcome = Outcome::default();
-    for more in [&[][..], &["--decompose"], &["--split"]] {
+    for more in [&[][..], &["--decompose"], &["--without-complex"], &["--split"]] {
         let (status, text) = watch(corpus::runner()?.arg("--known").arg(&known).args(more))?;
         // The table has a row per form and category: both, the number of programs, the number that passed,
         // and the other outcomes.
