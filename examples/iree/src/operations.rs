@@ -67,7 +67,8 @@ pub(crate) fn supported(features: Option<VulkanFeatures>) -> CoreOps {
     let core = if features.is_some() { core.without(OpCode::FuncCall).without(OpCode::Sort) } else { core };
     let missing = features.map(|features| (features, features.missing_for_narrow_elements()));
     let Some((features, missing)) = missing.filter(|(_, names)| !names.is_empty()) else {
-        return core.widened(ElementType::BF16, ElementType::F32).widened(ElementType::F16, ElementType::F32);
+        let narrow = ElementType::ALL.iter().copied().filter(|element| is_narrow(*element));
+        return narrow.fold(core, |core, element| core.widened(element, ElementType::F32));
     };
     let is_float = |element: &ElementType| element.is_float() && *element != ElementType::BF16;
     let has = |element: &&ElementType| features.have_elements(element.bits(), is_float(element));
@@ -88,8 +89,12 @@ fn is_product(body: &Body, op: &Operation) -> bool {
 
 /// Code adds in the element type of the result.
 fn has_wide_sums(body: &Body, op: &Operation) -> bool {
-    let element = body.element_types(op).last().copied();
-    !matches!(element, Some(ElementType::F16 | ElementType::BF16))
+    !body.element_types(op).last().copied().is_some_and(is_narrow)
+}
+
+/// Returns `true` for floats whose sums lose accuracy.
+fn is_narrow(element: ElementType) -> bool {
+    element.is_float() && matches!(element.bits(), 8 | 16)
 }
 
 /// Code for processors has no functions of the C library.

@@ -160,6 +160,15 @@ fn without_the_right_compiler_saved_programs_run_and_others_are_refused() {
 }
 
 #[test]
+fn a_folder_for_temporary_files_that_does_not_exist_is_named() {
+    let absent = folder("temporary").join("absent");
+    let text = output(child("compile").env("TMPDIR", &absent));
+    assert!(text.contains(&format!("{:?}", Code::FAILED_PRECONDITION)), "{text}");
+    assert!(text.contains(&*absent.to_string_lossy()) && text.contains("TMPDIR"), "{text}");
+    fs::remove_dir_all(absent.parent().unwrap()).unwrap();
+}
+
+#[test]
 fn the_compiler_ends_with_the_process_that_waits_for_it() {
     let folder = folder("waits");
     let (program, number) = (folder.join("iree-compile"), folder.join("number"));

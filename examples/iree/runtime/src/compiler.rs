@@ -32,7 +32,8 @@ pub struct Compiler {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileError {
     /// UNIMPLEMENTED if the compiler does not compile the program, INVALID_ARGUMENT if it refuses the flags, RESOURCE_EXHAUSTED
-    /// if it lacks memory or storage, CANCELLED if a user ended its process, or INTERNAL if it cannot be started.
+    /// if it lacks memory or storage, FAILED_PRECONDITION if its files cannot be written, CANCELLED if a user ended its process,
+    /// or INTERNAL if it cannot be started.
     pub code: Code,
     /// The messages, in the order in which the compiler reported them.
     pub diagnostics: Vec<Diagnostic>,
@@ -63,10 +64,14 @@ pub enum Severity {
 impl CompileError {
     /// Creates the error of a compiler that cannot be run, or whose files cannot be written.
     fn of_io(what: &str, error: &io::Error) -> Self {
-        use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
+        use io::ErrorKind::{
+            NotADirectory, NotFound, OutOfMemory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem,
+            StorageFull, WouldBlock,
+        };
         let code = match error.kind() {
             // The system reports too many processes as an operation that would block.
             OutOfMemory | QuotaExceeded | StorageFull | WouldBlock => Code::ResourceExhausted,
+            NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem => Code::FailedPrecondition,
             _ => Code::Internal,
         };
         let text = format!("cannot {what}: {error}");
@@ -146,10 +151,10 @@ impl Compiler {
     /// Returns the diagnostics of the compiler, or one that tells how its process ended.
     pub fn compile(&self, flags: &[String], name: &str, program: &[u8]) -> Result<Vec<u8>, CompileError> {
         let in_files = |error: io::Error| {
-            CompileError::of_io(
-                &format!("write the files of the compiler in {}", env::temp_dir().display()),
-                &error,
-            )
+            let folder = env::temp_dir();
+            let what =
+                format!("write the compiler's files in {} (TMPDIR selects the folder)", folder.display());
+            CompileError::of_io(&what, &error)
         };
         let files = Files::new().map_err(in_files)?;
         // Files, because a pipe that the compiler closes early is a signal that can end this process.
@@ -174,7 +179,7 @@ impl Compiler {
                 CompileError { code: Code::InvalidArgument, diagnostics }
             });
         }
-        Err(failure(&output, &files.0))
+        Err(failure(&output, name, &files.0))
     }
 }
 
@@ -204,9 +209,9 @@ impl Drop for Files {
     }
 }
 
-/// Returns the error of a process that has ended: what it wrote, divided into messages. Lines without a severity continue a
-/// message.
-fn failure(output: &Output, folder: &Path) -> CompileError {
+/// Returns the error of a process that has ended while it compiled a program with this name: what it wrote, divided into messages.
+/// Lines without a severity continue a message.
+fn failure(output: &Output, name: &str, folder: &Path) -> CompileError {
     let text = String::from_utf8_lossy(&output.stderr);
     let text = text.replace(&format!("{}/", folder.display()), "");
     let mut code = Code::Unimplemented;
@@ -224,7 +229,8 @@ fn failure(output: &Output, folder: &Path) -> CompileError {
         }
     }
     if diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error) {
-        let text = format!("the process of the compiler ended with {}", output.status);
+        let text =
+            format!("the process of the compiler ended with {} while it compiled {name}", output.status);
         diagnostics.push(Diagnostic { severity: Severity::Error, text });
     }
     match output.status.signal() {
