@@ -78,6 +78,7 @@ SYMBOLS = (
     ("jax._src.export._export", "_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE"),
     ("jax._src.export._export", "_call_exported_lowering"),
     ("jax._src.interpreters.mlir", "register_lowering"),
+    ("jax._src.interpreters.mlir", "lower_fun"),
     ("jax._src.interpreters.mlir", "_lowerings"),
     ("jax._src.interpreters.mlir", "_platform_specific_lowerings"),
     ("jax._src.interpreters.mlir", "custom_call"),
@@ -770,6 +771,17 @@ def linalg_primitive(name: str) -> Any:
 def register_lowering(primitive: Any, rule: Callable[..., Any], platform: str) -> None:
     """Registers the lowering rule of a primitive for a registered platform."""
     mlir.register_lowering(primitive, rule, platform=platform)
+
+
+def lower_where_missing(name: str, function: Callable[..., Any], platform: str) -> None:
+    """Lowers a primitive of linear algebra with several results by a function of `jax.numpy`, if the platform has no rule for it.
+
+    The function takes the operands and the parameters of the primitive, and returns a sequence of its results.
+    """
+    primitive = linalg_primitive(name)
+    is_lowered = primitive in mlir._lowerings or primitive in mlir._platform_specific_lowerings[platform]
+    if primitive is not None and not is_lowered:
+        register_lowering(primitive, mlir.lower_fun(function, multiple_results=True), platform)
 
 
 def allow_export(targets: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 
 from . import jax_internals
+from .eigh import eigh
 
 # The oldest JAX whose programs and interfaces the plugins support.
 OLDEST_JAX = (0, 4, 30)
@@ -148,3 +149,4 @@ class JaxPlugin:
             jax_internals.allow_sharding_inspection(platform)
         for function in self.whole_functions:
             jax_internals.keep_whole(function, platform)
+        jax_internals.lower_where_missing("eigh", eigh, platform)

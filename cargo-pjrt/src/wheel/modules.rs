@@ -10,6 +10,7 @@ use super::manifest::{Jax, Package};
 pub(crate) const SUPPORT: &[(&str, &str)] = &[
     ("__init__.py", include_str!("../../python/pjrt_plugin_support/__init__.py")),
     ("buffer_callback.py", include_str!("../../python/pjrt_plugin_support/buffer_callback.py")),
+    ("eigh.py", include_str!("../../python/pjrt_plugin_support/eigh.py")),
     ("ffi.py", include_str!("../../python/pjrt_plugin_support/ffi.py")),
     ("jax_internals.py", include_str!("../../python/pjrt_plugin_support/jax_internals.py")),
     ("jax_plugin.py", include_str!("../../python/pjrt_plugin_support/jax_plugin.py")),
