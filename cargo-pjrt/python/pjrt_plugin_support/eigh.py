@@ -1,8 +1,8 @@
 """Eigenvalues and eigenvectors of symmetric and Hermitian matrices, from operations that all platforms have.
 
 JAX has lowering rules of `eigh` for its own platforms only. This is Jacobi's method: each rotation makes one pair of elements
-zero. The halves of a matrix meet as the players of a tournament do, so that half as many rotations as there are rows happen at
-once, and every pair meets in each sweep. `svd` and what is made of it need `eigh`.
+zero. Its order is that of a round-robin tournament (Brent and Luk): the rows of both halves form pairs, all of which are rotated
+at once, and each row meets every other one in a sweep. JAX computes `svd` with `eigh`.
 """
 
 from typing import Any
@@ -76,12 +76,12 @@ def _jacobi(matrix: Any) -> tuple[Any, Any]:
     error = _off_diagonal(matrix)
     state = (0, error, jnp.full_like(error, jnp.inf), matrix, vectors)
     *_, matrix, vectors = lax.while_loop(goes_on, sweep, state)
-    # After a sweep, all players are in the places where they began.
+    # After a sweep, all rows and columns are in the places where they began.
     return _diagonal(matrix)[..., :size], vectors[..., :size, :size]
 
 
 def _round(matrix: Any, vectors: Any) -> tuple[Any, Any]:
-    """Makes the elements zero for which two players of the same place in both halves meet, and moves the players on."""
+    """Makes the element of each pair zero, which are rows at the same place in both halves, and forms the next pairs."""
     top, bottom = jnp.split(matrix, 2, axis=-2)
     top_left, top_right = jnp.split(top, 2, axis=-1)
     first, second = _diagonal(top_left), _diagonal(bottom[..., top_left.shape[-1] :])
@@ -116,7 +116,7 @@ def _rotated(first: Any, second: Any, cosine: Any, sine: Any) -> tuple[Any, Any]
 
 
 def _moved_on(first: Any, second: Any, axis: int) -> Any:
-    """Moves all players but the first to the next place, and returns both halves as one array."""
+    """Moves all rows or columns but the first to their place in the next pairs, and returns both halves as one array."""
     size = first.shape[axis]
     if size == 1:
         return jnp.concatenate([first, second], axis=axis)

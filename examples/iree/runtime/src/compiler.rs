@@ -209,8 +209,8 @@ impl Drop for Files {
     }
 }
 
-/// Returns the error of a process that has ended while it compiled a program with this name: what it wrote, divided into messages.
-/// Lines without a severity continue a message.
+/// Returns the error of a process that has ended while it compiled a program with this name: what it wrote, divided into
+/// messages. Lines without a severity continue a message.
 fn failure(output: &Output, name: &str, folder: &Path) -> CompileError {
     let text = String::from_utf8_lossy(&output.stderr);
     let text = text.replace(&format!("{}/", folder.display()), "");
