@@ -262,6 +262,19 @@ fn every_fault_of_four_devices_and_of_options_is_noticed_too() {
 }
 
 #[test]
+fn what_the_hosts_of_hello_tolerate_is_not_missing() {
+    let unsupported = report_on_hello().rows.iter().filter(|row| row.status == Status::Unsupported);
+    let names: Vec<&str> = unsupported.map(|row| row.name.as_str()).collect();
+    assert!(!names.is_empty());
+    for host in ["jax", "gomlx"] {
+        let report = conform_with(hello().as_path(), "", &names, &["--shared", "--profile", host]);
+        let failures: Vec<String> =
+            report.rows.iter().filter(|row| row.status.is_failure()).map(Row::text).collect();
+        assert!(failures.is_empty(), "{host}:\n{}", failures.join("\n"));
+    }
+}
+
+#[test]
 fn a_plugin_whose_client_crashes_is_one_failure_and_is_tried_once() {
     for fault in ["PJRT_Client_Create crash", "PJRT_Client_Create exit"] {
         let names =

@@ -49,7 +49,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_dims=2 dims.1=929 give data=zeros",
     )
     .header("PJRT_Client_BufferFromHostBuffer", "Asynchronously copies a buffer stored on host to device memory.")
-    .needed_by(ALL),
+    .used_by(ALL),
     check(
         "exhaustion/memory_can_be_filled_again",
         "A device whose memory was filled with arrays until one was refused takes as many arrays again after these were destroyed.",
