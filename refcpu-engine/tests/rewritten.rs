@@ -106,6 +106,44 @@ fn the_positions_of_top_k_decide_among_equal_elements() {
 }
 
 #[test]
+fn a_loop_selects_the_first_elements_if_they_are_few() {
+    // The operands by which the program sorts, and the comparison.
+    let comparisons = [
+        "%a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>",
+        "%c, %d : (tensor<i32>, tensor<i32>) -> tensor<i1>",
+    ];
+    for (dimension, size) in [(0, 2), (1, COUNT as i64 / 2)] {
+        for (k, comparison) in [1, 2, 9, 39, 60].into_iter().flat_map(|k| comparisons.map(|by| (k, by))) {
+            let k = size.min(k);
+            let result = if dimension == 0 { format!("{k}x{}", COUNT / 2) } else { format!("2x{k}") };
+            let (whole, limit) = (format!("2x{}", COUNT / 2), result.replace('x', ", 0:"));
+            let sort = sort(dimension, &format!("%p = stablehlo.compare GT, {comparison}"));
+            let text = sort.replace(
+                &format!("return %0#0, %0#1 : tensor<{whole}xf32>, tensor<{whole}xi32>"),
+                &format!(
+                    "%x1 = stablehlo.slice %0#0 [0:{limit}] : (tensor<{whole}xf32>) -> tensor<{result}xf32>
+                     %y1 = stablehlo.slice %0#1 [0:{limit}] : (tensor<{whole}xi32>) -> tensor<{result}xi32>
+                     return %x1, %y1 : tensor<{result}xf32>, tensor<{result}xi32>"
+                ),
+            );
+            let text = text.replace(
+                &format!("-> (tensor<{whole}xf32>, tensor<{whole}xi32>) {{"),
+                &format!("-> (tensor<{result}xf32>, tensor<{result}xi32>) {{"),
+            );
+            let module = parse(&text);
+            let selected = decompose(&module, &CoreOps::default().without(OpCode::Sort)).unwrap();
+            // The exchange of neighbors joins two copies of the array.
+            assert_eq!(
+                selected.op_counts().contains_key("stablehlo.concatenate"),
+                k > 39 || k == size,
+                "{selected}"
+            );
+            assert_eq!(sorted(&selected), sorted(&module), "{selected}");
+        }
+    }
+}
+
+#[test]
 fn slices_that_are_not_within_bounds_are_not_scattered() {
     let text = |ty: &str, starts: &str, numbers: &str| {
         format!(

@@ -1,53 +1,17 @@
-//! The rule for `sort`, and comparisons that tell all elements apart.
+//! The rule for `sort`.
 
 use super::movement::concatenate;
+use super::order::{is_before, with_positions};
+use super::selection::{is_total_order, num_read, selection};
 use crate::Error;
 use crate::build::Builder;
 use crate::ir::ops::{DynamicSlice, While};
 use crate::ir::{ComparisonDirection as Cmp, ElementType, Op, Operation, TensorType, ValueId};
 use crate::passes::rewrite::{Rewriter, mismatch};
 
-/// Adds the positions along a dimension to the operands of a sort, unless one of them has them. Returns their index.
-pub(crate) fn with_positions(r: &mut Rewriter<'_>, operands: &mut Vec<ValueId>, dimension: usize) -> usize {
-    let dims = r.b.dims(operands[0]);
-    let element = if i32::try_from(dims[dimension]).is_ok() { ElementType::I32 } else { ElementType::I64 };
-    let are_positions = |operand: &ValueId| {
-        let ty = r.b.tensor(*operand).element_type();
-        let op = r.b.body().defining_op(*operand).map(|id| &r.b.body().op(id).kind);
-        let is_iota = matches!(op, Some(Op::Iota(iota)) if iota.iota_dimension == dimension as i64);
-        // Narrower numbers may wrap around.
-        is_iota && ty.is_integer() && ty.bits() >= element.bits()
-    };
-    operands.iter().position(are_positions).unwrap_or_else(|| {
-        operands.push(r.b.iota(element, &dims, dimension as i64));
-        operands.len() - 1
-    })
-}
-
-/// Returns where the first of two elements comes first in a sort. `arguments` has a pair for each operand; they are scalars, or
-/// tensors that are compared element by element. The pair `positions` decides for equal elements.
-pub(crate) fn is_before<'m>(
-    r: &mut Rewriter<'m>,
-    op: &'m Operation,
-    arguments: &[ValueId],
-    positions: Option<usize>,
-) -> Result<ValueId, Error> {
-    let count = 2 * op.results.len();
-    // This comes first: IREE takes a sort with positions that begins with another comparison for a `chlo.top_k`, which is not
-    // stable.
-    let first = positions.map(|at| r.b.compare(Cmp::Lt, arguments[2 * at], arguments[2 * at + 1]));
-    let less = r.apply_region(op, 0, &arguments[..count])?[0];
-    let Some(first) = first else { return Ok(less) };
-    let exchanged: Vec<ValueId> = (0..count).map(|index| arguments[index ^ 1]).collect();
-    let greater = r.apply_region(op, 0, &exchanged)?[0];
-    let b = &mut r.b;
-    let not_greater = b.not(greater);
-    let equal_and_first = b.and(not_greater, first);
-    Ok(b.or(less, equal_and_first))
-}
-
 /// Decomposes `sort`: Batcher's merge exchange, a loop in which each step exchanges elements at a distance that are in the wrong
-/// order. For `n` elements, it takes about `log2(n)^2 / 2` steps.
+/// order. For `n` elements, it takes about `log2(n)^2 / 2` steps. A selection takes its place if the program reads fewer elements
+/// than that.
 pub(super) fn sort<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
     let Op::Sort(sort) = &op.kind else { return Err(mismatch(op)) };
     let mut operands = r.tensors(op)?;
@@ -59,6 +23,12 @@ pub(super) fn sort<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
         return Ok(operands);
     }
     let count = operands.len();
+    let steps = u64::from(size.ilog2() + 1).pow(2) / 2;
+    let read = num_read(r.old_body(), op, dimension).unwrap_or(size);
+    if (read as u64) < steps && is_total_order(r.old_body(), op) {
+        let positions = with_positions(r, &mut operands, dimension);
+        return selection(r, op, &operands, dimension, positions, read);
+    }
     let positions = sort.is_stable.then(|| with_positions(r, &mut operands, dimension));
     // The numbers of a step are at most four times the size.
     let element = if size < 1 << 29 { ElementType::I32 } else { ElementType::I64 };
@@ -122,28 +92,22 @@ fn exchanged<'m>(
     Ok(exchanged.collect())
 }
 
-/// Returns where an element is the lower one of a pair: the pairs of a step begin at every other multiple of the distance, which
-/// are the odd ones if the distance is less than half of the block, and do not leave their block.
+/// Returns where an element is the lower one of a pair. The pairs of a step begin at every other multiple of the distance, which
+/// are the odd ones if the distance is less than half of the block, and do not leave their block. Both numbers are powers of two.
 fn is_low(b: &mut Builder, half: ValueId, distance: ValueId, dims: &[i64], dimension: usize) -> ValueId {
     let two = b.number(2.0, half);
-    let (block, step) = (b.multiply(half, two), b.multiply(distance, two));
-    let first = b.remainder(distance, half);
-    let scalars = [block, step, first, distance].map(|scalar| b.broadcast(scalar, &[], dims));
-    let [block, step, first, distance] = scalars;
+    let (block, zero) = (b.multiply(half, two), b.number(0.0, distance));
+    let is_first = b.compare(Cmp::Eq, distance, half);
+    let bit = b.select(is_first, zero, distance);
+    let [block, bit, distance] = [block, bit, distance].map(|scalar| b.broadcast(scalar, &[], dims));
     let position = b.iota(b.element(distance), dims, dimension as i64);
-    let after = b.subtract(position, first);
-    let within = b.remainder(after, step);
     let other = b.add(position, distance);
-    let (own_block, other_block) = (b.divide(position, block), b.divide(other, block));
+    let (own_bit, differing_bits) = (b.and(position, distance), b.xor(position, other));
     let size = b.number(dims[dimension] as f64, position);
-    let conditions = [
-        b.compare_with(Cmp::Ge, after, 0.0),
-        b.compare(Cmp::Lt, within, distance),
-        b.compare(Cmp::Eq, own_block, other_block),
-        b.compare(Cmp::Lt, other, size),
-    ];
-    let [a, c, d, e] = conditions;
-    let (begins, stays) = (b.and(a, c), b.and(d, e));
+    let begins = b.compare(Cmp::Eq, own_bit, bit);
+    let is_same_block = b.compare(Cmp::Lt, differing_bits, block);
+    let is_within = b.compare(Cmp::Lt, other, size);
+    let stays = b.and(is_same_block, is_within);
     b.and(begins, stays)
 }
 

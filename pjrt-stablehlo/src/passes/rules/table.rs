@@ -292,7 +292,7 @@ pub(crate) const RULES: &[Rule] = {
         ),
         on_demand(
             O::Sort,
-            "its comparison of elements at distances in a `while`, if it is elementwise",
+            "its comparison of elements at distances, or a reduction if few elements are read, in a `while`, if it is elementwise",
             Values(sorting::sort),
         ),
         on_demand(O::Tan, "`sine`, `cosine`, `divide`", RealOrComplex(formulas::tan, complex::tan)),
